@@ -191,5 +191,7 @@ def once(folder: Path, work: Json, made: str, url: str, moved_ms: int) -> Json:
 def _place(work: Work, folder: Path, url: str) -> job.JobContext:
     engine = dialect.create_engine(f"sqlite:///{folder / 'store.db'}")
     schema.prepare_store(engine)
-    source = KafkaSource(KafkaPlace.parse(url), KafkaAccess(), folder / "landed", RECORDS_PER_TRIGGER)
+    source = KafkaSource(
+        KafkaPlace.parse(url), KafkaAccess(), folder / "landed", RECORDS_PER_TRIGGER, is_adaptive=False
+    )
     return job.JobContext(source, engine, rules(work), folder / "work")

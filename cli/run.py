@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -23,7 +24,7 @@ from hopwatch.cli.reload import ConfigReload
 from hopwatch.monitor import java, rejudgement
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, DependencyError, HopwatchError, StoreError
-from hopwatch.monitor.results import WindowResult, format_iso
+from hopwatch.monitor.results import CommittedBatch, WindowResult, format_iso
 from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
 from hopwatch.monitor.store import dialect, fencing, reader, schema
 from hopwatch.monitor.texts import loss_bounds
@@ -304,12 +305,7 @@ def _watch_stream(
     words, chosen = console.stderr(), reload.settings
     with place.engine.begin() as connection:
         place.source.tidy(reader.read_segments(connection), place.checkpoint)
-    if place.source.awaits_probe():
-        what = f"hopwatch: no probe has written to the spool {place.source} yet"
-        words.print(f"{what}; the monitor waits for one with the sink spool:{place.source}")
-        words.print(f"hopwatch: who may write to the spool: {place.source.rights()}")
-    if told := reach.explain_unheard(chosen.alerts):
-        words.print(f"hopwatch: {told}; {reach.ADVICE}")
+    _print_start(place, chosen)
     words.print(f"hopwatch: starting Spark, its log is {session.log_file(place.workdir)}")
     spark = _start_session(place, chosen)
     signals.set_on_signal(signal.SIGINT, stop)
@@ -320,11 +316,17 @@ def _watch_stream(
     try:
         ending.callback(_start_selftest(place, chosen))
         trigger = f"{chosen.monitor.trigger_us // 1_000} milliseconds"
+        place, committed = _record_last_batch(place)
         start = partial(job.start_stream, spark, trigger=trigger, report=partial(_on_commit, wakes), stop=stop)
         query = start(place)
         words.print(f"hopwatch: watching {place.source}, streams: {len(chosen.streams)}; Ctrl-C stops")
         while not stop.wait(POLL_S):
             _raise_failure(query, place)
+            wider = place.source.widen(committed.pop(), chosen.monitor.trigger_us) if committed else None
+            if wider is not None:
+                _end_query(query, place)
+                place = replace(place, source=wider, gate=CommitGate())
+                query = start(place)
             is_accepted = reload.read_changes()
             if is_accepted is None:
                 continue
@@ -335,8 +337,7 @@ def _watch_stream(
                 reload.postpone(chosen)
                 continue
             chosen = reload.settings
-            session.stop_quietly(query.stop)
-            place.gate.close()
+            _end_query(query, place)
             place = _claim_store(replace(place, rules=chosen.stream_configs(), gate=CommitGate()), chosen, people)
             place.config_observer(place.rules)
             query = start(place)
@@ -347,6 +348,37 @@ def _watch_stream(
         ending.close()
         beat.close()
         session.stop_quietly(spark.stop)
+
+
+def _end_query(query: StreamingQuery, place: JobContext) -> None:
+    """Stop a query; what it has not written by then, the next one reads again."""
+    from hopwatch.monitor.spark import session
+
+    session.stop_quietly(query.stop)
+    place.gate.close()
+
+
+def _print_start(place: JobContext, chosen: Settings) -> None:
+    """Print what the user should know of a spool without probes, and of alerts that nobody receives."""
+    words = console.stderr()
+    if place.source.awaits_probe():
+        what = f"hopwatch: no probe has written to the spool {place.source} yet"
+        words.print(f"{what}; the monitor waits for one with the sink spool:{place.source}")
+        words.print(f"hopwatch: who may write to the spool: {place.source.rights()}")
+    if told := reach.explain_unheard(chosen.alerts):
+        words.print(f"hopwatch: {told}; {reach.ADVICE}")
+
+
+def _record_last_batch(place: JobContext) -> tuple[JobContext, deque[CommittedBatch]]:
+    """Return the place with an observer that also keeps the last micro-batch in what is returned beside it."""
+    committed: deque[CommittedBatch] = deque(maxlen=1)
+    observe = place.observer
+
+    def observe_and_keep(batch: CommittedBatch) -> None:
+        observe(batch)
+        committed.append(batch)
+
+    return replace(place, observer=observe_and_keep), committed
 
 
 def _start_selftest(place: JobContext, chosen: Settings) -> Callable[[], None]:

@@ -491,8 +491,12 @@ def format_iso(moment_us: int) -> str:
 
 
 class CommittedBatch(NamedTuple):
-    """Written micro-batch: the windows that were judged, the watermark, and the duration."""
+    """Written micro-batch: the windows that were judged, the watermark, the duration, and the records it was to read.
+
+    These are 0 of a transport that does not plan what a batch reads.
+    """
 
     results: tuple[WindowResult, ...]
     watermark_us: int
     took_s: float
+    records: int = 0

@@ -29,6 +29,11 @@ class PlannedRead(NamedTuple):
     planned_us: int
     is_limited: bool = False
 
+    @property
+    def records(self) -> int:
+        """Number of records in all ranges."""
+        return sum(end - start for start, end in self.ranges.values())
+
 
 NOTHING_PLANNED = PlannedRead({}, 0)
 """Plan of a transport that never loses records by age."""

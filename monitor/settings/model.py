@@ -142,7 +142,7 @@ class TransportSettings(SettingsTable):
     """``[transport]``: source of the records of the probes."""
 
     url: Annotated[str, BeforeValidator(parse_transport_url)]
-    records_per_trigger: PositiveInt = 2_000
+    records_per_trigger: PositiveInt | None = None
     kafka: KafkaSettings = KafkaSettings()
 
     @property

@@ -88,6 +88,8 @@ class MicroBatchSink:
     ledger: Ledger | None = None
     written: BatchResult = field(default=_NO_RESULT)
     """Result of the last attempt, which may have been written or not."""
+    planned_records: int = 0
+    """Records that the last batch was to read."""
     clock: Clock = field(default_factory=SystemClock)
     removed_before_us: int = 0
     """Folders that were last changed before were removed."""
@@ -108,7 +110,7 @@ class MicroBatchSink:
 
     def _commit(self, rows: Sequence[Any], batch_id: int, began_s: float) -> None:
         query_id = fencing.read_query_id(self.place.checkpoint)
-        self.written = _NO_RESULT
+        self.written, self.planned_records = _NO_RESULT, 0
         attempts = stamina.retry_context(
             self._may_pass,
             attempts=None,
@@ -123,7 +125,8 @@ class MicroBatchSink:
         if self.written.read_through_us:
             self.place.source.note_read_through(self.written.read_through_us)
         took_s = self.clock.monotonic_s() - began_s
-        self.place.observer(CommittedBatch(self.written.results, self.written.watermark_us, took_s))
+        written = self.written.results, self.written.watermark_us
+        self.place.observer(CommittedBatch(*written, took_s, self.planned_records))
         self.report(self.written.results)
         if self.written.spent:
             # What was written into a file that is gone meanwhile is nowhere but in the segments. Nothing is asked of
@@ -145,6 +148,7 @@ class MicroBatchSink:
                 return
             ledger = ledger or micro_batch.restore_ledger(connection, self.place.rules)
             expected = self.place.source.expected(self.place.checkpoint, batch_id)
+            self.planned_records = expected.records
             folders = self.place.source.folders()
             self.written = micro_batch.write_micro_batch(
                 connection, ledger, rows, batch_id, expected, self.place.follower, folders

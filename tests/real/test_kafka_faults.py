@@ -1,17 +1,21 @@
-"""Tests of a topic with trouble: records that age out, poison, batches that come twice, passwords."""
+"""Tests of a topic with trouble: records that age out, poison, batches that come twice, a backlog, passwords."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
+from typing import Final
 
 import pytest
 from confluent_kafka import Producer
 
 from hopwatch.monitor.spark import connector
+from hopwatch.monitor.spark.sources.kafka import FIRST_RECORDS_PER_TRIGGER
 from hopwatch.monitor.store import dialect
 from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.envelope import encode
@@ -69,6 +73,31 @@ def test_poison_among_good_records_is_set_aside_with_its_place(kafka: Kafka, tmp
         rows = connection.exec_driver_sql("select path, position from set_aside order by position").all()
     assert [tuple(row) for row in rows] == [("poison/0", offset) for offset in poison]
     assert "aged_out" not in report["accounts"]
+
+
+BACKLOG: Final = 24_000
+"""Records that a monitor which reads 2,000 of them in each trigger of five seconds would have read after a minute."""
+
+
+def read_plans(checkpoint: Path) -> list[int]:
+    """Return up to which offset each micro-batch was to read, of those that Spark remembers; of one partition."""
+    logs = sorted((checkpoint / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
+    return [json.loads(log.read_text().splitlines()[2])["backlog"]["0"] for log in logs]
+
+
+def test_triggers_read_more_of_a_backlog_while_they_have_time(kafka: Kafka, tmp_path: Path) -> None:
+    """By default: of many small records a trigger reads more than the first one did; each is counted once."""
+    kafka.create_topic("backlog")
+    now_us = time.time_ns() // 1_000
+    produce(kafka, "backlog", [said(now_us, seq, BatchKind.OBSERVATIONS, [seq]) for seq in range(BACKLOG)])
+    work = Workplace(tmp_path, kafka.url("backlog"))
+    monitor = Monitor(work).start()
+    monitor.until(lambda: known_in(work.store_url) == BACKLOG, "all of the backlog")
+    monitor.stop()
+    ends = read_plans(tmp_path / "work" / "checkpoint")
+    assert max(end - start for start, end in pairwise(ends)) > 2 * FIRST_RECORDS_PER_TRIGGER, ends
+    accounts = work.report()["accounts"]
+    assert (accounts["observations"], accounts["duplicate_batches"]) == (BACKLOG, 0)
 
 
 @pytest.mark.parametrize("is_restarted", soak_after(1, [False, True]), ids=["suspended", "restarted"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +24,19 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from hopwatch.monitor.results import CommittedBatch
+
+FIRST_RECORDS_PER_TRIGGER: Final = 2_000
+"""Records of a backlog that a trigger reads at first: full ones of 150 KB take about five seconds."""
+MAX_RECORDS_PER_TRIGGER: Final = 100_000
+"""Records that no trigger reads more of: as many full ones are 15 GB, which are on the disk twice meanwhile."""
+FULL_SHARE: Final = 0.9
+"""Share of the limit from which on a batch was full, since Spark rounds the share of each partition down."""
+MIN_GROWTH: Final = 1.25
+"""Growth of the limit for which the query is worth starting again."""
+MAX_GROWTH: Final = 8.0
+"""Growth of the limit at once: a batch of few records tells little of many."""
+MIN_TOOK_S: Final = 0.001
 RECORDS_PER_BATCH: Final = 64
 """Records that go to a worker at once, of up to 4 MiB each and 150 KB as a rule."""
 _LOGIN: Final = "org.apache.kafka.common.security"
@@ -33,12 +46,16 @@ _SCRAM: Final = f"{_LOGIN}.scram.ScramLoginModule"
 
 @dataclass(frozen=True, slots=True)
 class KafkaSource:
-    """A topic, and the folder where its records are landed; it has to be one that all workers share."""
+    """A topic, and the folder where its records are landed; it has to be one that all workers share.
+
+    A trigger reads ``max_records`` of a backlog; ``is_adaptive`` lets that grow while triggers have time left.
+    """
 
     place: KafkaPlace
     access: KafkaAccess
     landed: Path
-    records_a_trigger: int
+    max_records: int = FIRST_RECORDS_PER_TRIGGER
+    is_adaptive: bool = True
 
     def __str__(self) -> str:
         """Return the topic's URL."""
@@ -73,7 +90,7 @@ class KafkaSource:
         cores = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
         reader = spark.readStream.format("kafka").options(**self._options(cores))
         # Records that have aged out become a hole, and the job goes on.
-        reader = reader.option("failOnDataLoss", "false").option("maxOffsetsPerTrigger", str(self.records_a_trigger))
+        reader = reader.option("failOnDataLoss", "false").option("maxOffsetsPerTrigger", str(self.max_records))
         return self._landed(reader.option("startingOffsets", "earliest").load(), self.landed, rules)
 
     def batch(self, spark: SparkSession, rules: Mapping[str, StreamConfig]) -> DataFrame:
@@ -141,9 +158,19 @@ class KafkaSource:
             if end < start:
                 what = f"the topic {topic} was made anew: {partition} ends at {end}, and was read up to {start}"
                 raise CheckpointError(f"{what}; pass --begin-anew, or name another store and workdir")
-        total = sum(end - start for start, end in ranges.values())
-        # Spark rounds the share of each partition down.
-        return PlannedRead(ranges, moment_us, is_limited=total > self.records_a_trigger - len(ranges))
+        whole = PlannedRead(ranges, moment_us)
+        # Spark rounds the share of each partition down. A batch that is read again was planned with an earlier limit.
+        most = min(self.max_records, FIRST_RECORDS_PER_TRIGGER) - len(ranges)
+        return whole._replace(is_limited=whole.records > most)
+
+    def widen(self, batch: CommittedBatch, trigger_us: int) -> KafkaSource | None:
+        """Return this topic with a higher limit, if a batch was full and left most of its trigger unused; else None."""
+        if not self.is_adaptive or batch.records < FULL_SHARE * self.max_records:
+            return None
+        # At the same pace so many records would have filled the trigger.
+        fitting = int(self.max_records * min(MAX_GROWTH, trigger_us / 1e6 / max(batch.took_s, MIN_TOOK_S)))
+        limit = min(fitting, MAX_RECORDS_PER_TRIGGER)
+        return replace(self, max_records=limit) if limit >= MIN_GROWTH * self.max_records else None
 
     def folders(self) -> tuple[SpoolFolder, ...]:
         """Return nothing: a topic has no place for each instance."""

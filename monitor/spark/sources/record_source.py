@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -18,6 +18,7 @@ from hopwatch.monitor.stream_config import StreamConfig
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from hopwatch.monitor.results import CommittedBatch
     from hopwatch.monitor.settings import Settings
 
 BYTES_PER_TRIGGER: Final = 512 * 1024 * 1024
@@ -76,6 +77,9 @@ class RecordSource(Protocol):
 
     def expected(self, checkpoint: Path, batch_id: int) -> PlannedRead:
         """Return what a batch was to read, where the transport may have lost some of it."""
+
+    def widen(self, batch: CommittedBatch, trigger_us: int) -> RecordSource | None:
+        """Return a source whose triggers read more, if a batch says that there is more and time for it; else None."""
 
     def folders(self) -> Iterable[SpoolFolder]:
         """Yield the folders of probe instances, where the transport has such."""
@@ -171,6 +175,10 @@ class SpoolSource:
         """Return nothing: segments stay until the monitor deletes them."""
         return NOTHING_PLANNED
 
+    def widen(self, batch: CommittedBatch, trigger_us: int) -> RecordSource | None:  # noqa: ARG002 - as the protocol has it
+        """Return None: a trigger reads as much of a spool as memory allows."""
+        return None
+
     def folders(self) -> Iterable[SpoolFolder]:
         """Yield all that are in the spool."""
         return spool.list_folders(self.folder)
@@ -188,4 +196,6 @@ def build_source(settings: Settings) -> RecordSource:
     transport, workdir = settings.transport, settings.monitor.workdir
     if transport.kafka_place is None:
         return SpoolSource(spool.root_folder(transport.url))
-    return KafkaSource(transport.kafka_place, transport.access, workdir / "landed", transport.records_per_trigger)
+    source = KafkaSource(transport.kafka_place, transport.access, workdir / "landed")
+    chosen = transport.records_per_trigger
+    return source if chosen is None else replace(source, max_records=chosen, is_adaptive=False)

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from hopwatch.monitor import settings
 from hopwatch.monitor.accounting.holes import PlannedRead
 from hopwatch.monitor.errors import CheckpointError, TransportError
+from hopwatch.monitor.results import CommittedBatch
 from hopwatch.monitor.spark.landing import READ_THROUGH, load_read_through_us
-from hopwatch.monitor.spark.sources.kafka import KafkaSource
+from hopwatch.monitor.spark.sources.kafka import MAX_RECORDS_PER_TRIGGER, KafkaSource
+from hopwatch.monitor.spark.sources.record_source import SpoolSource, build_source
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
 from tests.support.file_permissions import without_root
 
 PLANNED_MS = 1_760_000_000_000
+TOPIC = '[transport]\nurl = "kafka://127.0.0.1:1/t"\n'
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> KafkaSource:
     """Return the source of a topic that nobody serves."""
-    return KafkaSource(KafkaPlace("127.0.0.1:1", "t"), KafkaAccess(), tmp_path / "landed", 100)
+    return KafkaSource(KafkaPlace("127.0.0.1:1", "t"), KafkaAccess(), tmp_path / "landed", 100, is_adaptive=False)
 
 
 def planned(checkpoint: Path, batch_id: int, ends: dict[str, int], first: dict[str, int] | None = None) -> None:
@@ -46,6 +51,69 @@ def test_a_batch_as_large_as_one_may_be_is_known(source: KafkaSource, tmp_path: 
     """Spark rounds the share of each partition down."""
     planned(tmp_path, 0, {"0": 50, "1": 49}, first={"0": 0, "1": 0})
     assert source.expected(tmp_path, 0).is_limited
+
+
+def test_a_batch_that_was_planned_with_an_earlier_limit_is_known_as_full(source: KafkaSource, tmp_path: Path) -> None:
+    """More may have been there than it read, so that nothing is judged by the moment of its plan."""
+    planned(tmp_path, 0, {"0": 2_000}, first={"0": 0})
+    assert replace(source, max_records=50_000).expected(tmp_path, 0).is_limited
+    planned(tmp_path, 1, {"0": 3_000})
+    assert not replace(source, max_records=50_000).expected(tmp_path, 1).is_limited
+    assert source.expected(tmp_path, 1).is_limited
+
+
+def of_batch(records: int, took_s: float) -> CommittedBatch:
+    """Return a batch that was to read so many records, and took so long."""
+    return CommittedBatch((), 0, took_s, records)
+
+
+@pytest.mark.parametrize(
+    ("records", "took_s", "limit"),
+    [
+        (2_000, 1.0, 10_000),
+        (1_990, 2.5, 4_000),
+        (2_000, 0.0, 16_000),
+        (2_000, 4.0, 2_500),
+        (2_000, 4.1, None),
+        (2_000, 60.0, None),
+        (1_700, 1.0, None),
+        (0, 0.1, None),
+    ],
+)
+def test_full_batches_that_leave_time_let_a_trigger_read_more(
+    source: KafkaSource, records: int, took_s: float, limit: int | None
+) -> None:
+    """As many more as the trigger has time for, eight times at most; not for a few more, and never fewer."""
+    adaptive = replace(source, max_records=2_000, is_adaptive=True)
+    wider = adaptive.widen(of_batch(records, took_s), 5_000_000)
+    assert wider == (None if limit is None else replace(adaptive, max_records=limit))
+
+
+def test_a_trigger_reads_no_more_than_a_disk_has_room_for(source: KafkaSource) -> None:
+    """However fast they are: full records are large, and lie on the disk until their windows are final."""
+    adaptive = replace(source, is_adaptive=True, max_records=60_000)
+    wider = adaptive.widen(of_batch(60_000, 0.1), 5_000_000)
+    assert wider is not None
+    assert wider.max_records == MAX_RECORDS_PER_TRIGGER
+    assert wider.widen(of_batch(MAX_RECORDS_PER_TRIGGER, 0.1), 5_000_000) is None
+
+
+def test_a_number_of_records_that_was_chosen_stays(tmp_path: Path) -> None:
+    """That of the configuration, which may be there to bound memory; without one it grows from 2,000."""
+    (tmp_path / "hopwatch.toml").write_text(TOPIC)
+    adaptive = build_source(settings.load(tmp_path / "hopwatch.toml", flags={}, environ={}))
+    assert isinstance(adaptive, KafkaSource)
+    assert (adaptive.max_records, adaptive.is_adaptive) == (2_000, True)
+    (tmp_path / "hopwatch.toml").write_text(f"{TOPIC}records_per_trigger = 500\n")
+    fixed = build_source(settings.load(tmp_path / "hopwatch.toml", flags={}, environ={}))
+    assert isinstance(fixed, KafkaSource)
+    assert fixed.max_records == 500
+    assert fixed.widen(of_batch(500, 0.1), 5_000_000) is None
+
+
+def test_a_spool_has_no_such_number(tmp_path: Path) -> None:
+    """A trigger reads so many bytes of it."""
+    assert SpoolSource(tmp_path).widen(of_batch(0, 0.1), 5_000_000) is None
 
 
 def test_a_topic_that_is_made_anew_while_it_is_read_ends_the_job(source: KafkaSource, tmp_path: Path) -> None:
