@@ -16,7 +16,7 @@ from hopwatch.monitor.accounting.ledger import Conclusion, Ledger, LiveWindow
 from hopwatch.monitor.accounting.restarts import find_restarts
 from hopwatch.monitor.accounting.unheard_instances import SpoolFolder
 from hopwatch.monitor.kernel.deferrals import Waits
-from hopwatch.monitor.payloads import NOT_LANDED, FactSheet, OffsetRun, SetAside
+from hopwatch.monitor.payloads import NOT_LANDED, FactSheet, OffsetRun, SetAside, split_payloads
 from hopwatch.monitor.results import CommittedBatch, Status, WindowResult
 from hopwatch.monitor.row_kinds import FACTS_ROW, OFFSETS_ROW, SET_ASIDE_ROW, TALLY_ROW
 from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
@@ -193,15 +193,19 @@ def sort_rows(rows: Iterable[Any]) -> SortedRows:
             came.tallied.setdefault(key, {})[row.shard] = bytes(row.payload)
             came.sighted[key] = max(came.sighted.get(key, 0), row.last_first_sighting_us)
         elif row.kind == FACTS_ROW:
-            came.sheets.append(FactSheet.unpack(bytes(row.payload)))
+            came.sheets.extend(_unpack_sheets(row))
         elif row.kind == SET_ASIDE_ROW:
             came.set_aside.append(SetAside.unpack(bytes(row.payload)))
     return came
 
 
+def _unpack_sheets(row: Any) -> Iterator[FactSheet]:  # noqa: ANN401 - a row of the job
+    return map(FactSheet.unpack, split_payloads(bytes(row.payload)))
+
+
 def keep_segments(connection: Connection, ledger: Ledger, rows: Iterable[Any], batch_id: int) -> None:
     """Save only the segments that a batch points into: the rest of it is written already."""
-    sheets = [FactSheet.unpack(bytes(row.payload)) for row in rows if row.kind == FACTS_ROW]
+    sheets = [sheet for row in rows if row.kind == FACTS_ROW for sheet in _unpack_sheets(row)]
     set_aside = [SetAside.unpack(bytes(row.payload)) for row in rows if row.kind == SET_ASIDE_ROW]
     writer.save_segments(connection, _find_needed_segments(ledger, sheets, set_aside), batch_id)
 

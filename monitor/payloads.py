@@ -55,6 +55,7 @@ NOT_LANDED: Final = ""
 NOWHERE: Final = 0
 """The place of a field that is empty: at the beginning of a segment stands its magic."""
 
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 _LENGTH: Final = struct.Struct("<I")
 _LAGS: Final = ("lag_in_us", "lag_out_us", "inside_us")
 _PACKET_NUMBERS: Final = 7
@@ -423,7 +424,7 @@ class _Cutter:
 
 
 def _pack(header: dict[str, Any], body: bytes) -> bytes:
-    head = json.dumps(header, separators=(",", ":")).encode()
+    head = _ENCODER.encode(header).encode()
     return b"".join((_LENGTH.pack(len(head)), head, body))
 
 

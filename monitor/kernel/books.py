@@ -380,7 +380,8 @@ def _with_drops(known: Mapping[tuple[int, str], int], drops: Sequence[DropFact])
 
 def _with_sent(known: Mapping[int, bool], new: NDArray[np.void]) -> Mapping[int, bool]:
     is_near = new["window_start_ms"] * 1_000 < new["arrival_us"] + NEAR_US
-    noted = new[np.isin(new["kind"], WINDOW_KINDS) & (is_near | (new["standing"] != IMPLAUSIBLE))]
+    is_of_window = np.logical_or.reduce([new["kind"] == kind for kind in WINDOW_KINDS])
+    noted = new[is_of_window & (is_near | (new["standing"] != IMPLAUSIBLE))]
     set_aside = set(noted["window_start_ms"][noted["standing"] != IN_WINDOW].tolist())
     starts = set(noted["window_start_ms"].tolist())
     return {**known, **{start: start in set_aside or known.get(start, False) for start in starts}}

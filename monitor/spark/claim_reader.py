@@ -6,7 +6,6 @@ import mmap
 import resource
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from io import FileIO
 from typing import Any, Final
 
@@ -25,10 +24,13 @@ from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.batch import Outcome
 from hopwatch.probes.contract.limits import ID_BYTES, NO_REASON, NOT_STAMPED
 
-_DTYPES: Final = tuple(map(np.dtype, (f"V{ID_BYTES}", "<i8", "<i8", "u1")))
-"""Types of the items of ``CLAIMED_FIELDS`` of the payloads, in the same order."""
+_WORDS: Final = np.dtype("<u8")
+"""Type of the halves of an id."""
+_LAGS: Final = np.dtype("<i8")
 _ENDS: Final = np.dtype("<u4")
 _BYTES: Final = np.dtype("u1")
+_EMPTY: Final = {dtype: np.frombuffer(b"", dtype) for dtype in (_LAGS, _ENDS, _BYTES)}
+"""Read-only, as all that is read from segments."""
 _NO_OFFSETS: Final = np.empty(0, np.uint32)
 MAX_MAPPED: Final = 8_192
 """Segments of a window that are mapped at once, where the process may open twice as many files."""
@@ -80,10 +82,7 @@ def drop_duplicates(claims: Sequence[Claims]) -> list[NDArray[np.void]]:
 def _read_observations(pathway: Pathway, claims: Sequence[Claims]) -> Iterator[ObservedBatch]:
     segments = _SegmentCache()
     known: dict[bytes, Labels] = {}
-    for claim, distinct in zip(claims, drop_duplicates(claims), strict=True):
-        refs = distinct[distinct["count"] != EARLY]
-        if not len(refs):
-            continue
+    for claim, refs in zip(claims, drop_duplicates(claims), strict=True):
         node = pathway.nodes.index(claim.node)
         segment = segments[claim.path]
         for (
@@ -92,26 +91,37 @@ def _read_observations(pathway: Pathway, claims: Sequence[Claims]) -> Iterator[O
             start,
             end,
             count,
-            *places,
+            ids_at,
+            lag_in_at,
+            lag_out_at,
+            outcome_at,
             id_kind,
-            ends_place,
-            texts_place,
+            ends_at,
+            texts_at,
             labels_at,
             labels_end,
         ) in refs.tolist():
+            if count == EARLY:
+                continue
             # The record was checked when it was claimed; that it is still there costs little to know.
             envelope.check_prefix(segment, start, end)
-            ids, lag_in, lag_out, outcome = map(partial(_read_field, segment, count), _DTYPES, places)
-            text_ends = _read_field(segment, count, _ENDS, ends_place)
-            texts = _read_field(segment, int(text_ends[-1]) if len(text_ends) else 0, _BYTES, texts_place)
-            packed = ids.view("<u8").reshape(-1, 2)
-            columns = packed, lag_in, lag_out, outcome, id_kind, texts, text_ends
-            record = _LazyRecord(segment, start, end, places[0], count)
+            text_ends = _read_field(segment, count, _ENDS, ends_at)
+            record = _LazyRecord(segment, start, end, ids_at, count)
             yield ObservedBatch(
-                *(node, claim.instance, arrival_us, *columns),
-                record=record,
-                labels=_read_labels(segment, labels_at, labels_end, known),
-                read_offsets=record.read_offsets,
+                node,
+                claim.instance,
+                arrival_us,
+                np.frombuffer(segment, _WORDS, 2 * count, ids_at).reshape(-1, 2),
+                _read_field(segment, count, _LAGS, lag_in_at),
+                _read_field(segment, count, _LAGS, lag_out_at),
+                _read_field(segment, count, _BYTES, outcome_at),
+                id_kind,
+                _read_field(segment, int(text_ends[-1]) if len(text_ends) else 0, _BYTES, texts_at),
+                text_ends,
+                None,
+                record,
+                _read_labels(segment, labels_at, labels_end, known),
+                record.read_offsets,
             )
 
 
@@ -195,7 +205,7 @@ def _raise_file_limit(wanted: int) -> int:
 
 
 def _read_field(segment: envelope.Buffer, count: int, dtype: np.dtype[Any], place: int) -> NDArray[Any]:
-    return np.frombuffer(segment, dtype, count if place != NOWHERE else 0, place)
+    return _EMPTY[dtype] if place == NOWHERE else np.frombuffer(segment, dtype, count, place)
 
 
 def _select_shard(batch: ObservedBatch, shard: int, shards: int) -> ObservedBatch:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from hopwatch.monitor.kernel.tally import NEVER_US
-from hopwatch.monitor.payloads import Claims, pack_tally
+from hopwatch.monitor.payloads import Claims, pack_tally, split_payloads
 from hopwatch.monitor.row_kinds import CLAIMS_ROW, CLOCK_ROW, TALLY_ROW
 from hopwatch.monitor.spark import claim_reader
 from hopwatch.monitor.spark.rows import KEY_COLUMNS, TALLIED_COLUMNS, TALLIED_SCHEMA
@@ -40,7 +40,7 @@ def build_tallier(rules: Mapping[str, StreamConfig]) -> Callable[[pa.Table], pa.
             return TALLIED_SCHEMA.empty_table()
         if kind != CLAIMS_ROW:
             return _build_table((kind, "", 0, 0, WATERMARK_US, 0, payload) for payload in payloads)
-        claims = [Claims.unpack(payload) for payload in payloads]
+        claims = [Claims.unpack(parcel) for joined in payloads for parcel in split_payloads(joined)]
         if not any(claim.observations for claim in claims):
             return TALLIED_SCHEMA.empty_table()
         start_us = start_ms * 1_000

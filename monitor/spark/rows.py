@@ -8,6 +8,9 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
+from hopwatch.monitor.payloads import join_payloads
+from hopwatch.monitor.row_kinds import CLAIMS_ROW, FACTS_ROW
+
 DECODED_COLUMNS: Final = "kind string, stream string, window_start_ms long, shard int, clock timestamp, payload binary"
 """Columns of the decoder's rows."""
 
@@ -30,6 +33,9 @@ TALLIED_COLUMNS: Final = ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" fo
 
 KEY_COLUMNS: Final = ("kind", "stream", "window_start_ms", "shard")
 ROWS_PER_BATCH: Final = 256
+JOINED_KINDS: Final = frozenset({CLAIMS_ROW, FACTS_ROW})
+"""Kinds of rows of which there may be one a probe instance."""
+JOINED_BYTES: Final = 1024 * 1024
 _ARROW: Final = pa.schema(
     [
         ("kind", pa.string()),
@@ -56,6 +62,26 @@ class JobRow(NamedTuple):
     shard: int
     clock_us: int | None
     payload: bytes
+
+
+def join_rows(rows: Iterable[JobRow]) -> Iterator[JobRow]:
+    """Yield claims and facts with the payloads of a key joined, up to JOINED_BYTES in a row; other rows as they are.
+
+    A probe instance leaves a row of each in a segment, with as little as one batch of one message: it would take Spark
+    longer to pass the row on than it takes to read the batch.
+    """
+    parts: dict[tuple[str, str, int, int, int | None], bytearray] = {}
+    for row in rows:
+        if row.kind not in JOINED_KINDS:
+            yield row
+            continue
+        key = row[:-1]
+        joined = parts.setdefault(key, bytearray())
+        joined += join_payloads([row.payload])
+        if len(joined) >= JOINED_BYTES:
+            yield JobRow(*key, bytes(parts.pop(key)))
+    for key, joined in parts.items():
+        yield JobRow(*key, bytes(joined))
 
 
 def to_arrow(rows: Iterable[JobRow]) -> Batches:

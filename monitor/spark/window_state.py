@@ -15,7 +15,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from hopwatch.monitor.kernel.window import WindowPolicy
-from hopwatch.monitor.payloads import Claims, join_payloads, pack_tally, split_payloads
+from hopwatch.monitor.payloads import Claims, pack_tally, split_payloads
 from hopwatch.monitor.row_kinds import CLAIMS_ROW, TALLY_ROW, TICK_ROW
 from hopwatch.monitor.spark import claim_reader
 from hopwatch.monitor.spark.rows import TALLIED_SCHEMA
@@ -51,10 +51,10 @@ class ShardState:
     claimed: int = 0
     tallied: int = 0
 
-    def with_claims(self, parcels: list[bytes]) -> ShardState:
-        """Return the shard with more claims."""
-        more = sum(_work_of(Claims.unpack(parcel)) for parcel in parcels)
-        return replace(self, claims=self.claims + join_payloads(parcels), claimed=self.claimed + more)
+    def with_claims(self, joined: bytes) -> ShardState:
+        """Return the shard with more claims, parcels that were joined."""
+        more = sum(_work_of(Claims.unpack(parcel)) for parcel in split_payloads(joined))
+        return replace(self, claims=self.claims + joined, claimed=self.claimed + more)
 
     @property
     def has_grown(self) -> bool:
@@ -94,7 +94,7 @@ class WindowShardProcessor(StatefulProcessor):
         known = self._known()
         if not known.claims:
             self._wake_at(start_us + WINDOW_US, terms.final_at_us(start_us), terms.kept_until_us(start_us))
-        shard = known.with_claims([bytes(row.payload) for row in rows])
+        shard = known.with_claims(b"".join(row.payload for row in rows))
         is_final = watermark_us >= terms.final_at_us(start_us)
         weight = WORK_OF_ORDER if config.order and not number else 1
         if shard.is_due and (is_final or shard.has_grown or self._can_afford(shard, weight)):

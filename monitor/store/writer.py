@@ -18,7 +18,7 @@ from hopwatch.monitor.payloads import SetAside, encode_histogram
 from hopwatch.monitor.results import NodeResult, WindowResult
 from hopwatch.monitor.store import dialect, label_counts, rollups, tables
 from hopwatch.monitor.store.second_counts import build_second_rows
-from hopwatch.monitor.store.tables import NODE_DIGESTS, quantile_columns
+from hopwatch.monitor.store.tables import NODE_DIGESTS, TALLY_FIELDS, quantile_columns
 
 WindowKey = tuple[str, int]
 """Stream and start of the window, µs."""
@@ -247,7 +247,7 @@ def _hole_row(hole: Hole) -> dict[str, Any]:
 def _book_row(book: Book) -> dict[str, Any]:
     row = {name: getattr(book, name) for name in ("stream", "node", "probe", "epoch_us", "first_arrival_us")}
     row |= {name: getattr(book, name) for name in ("last_arrival_us", "complete_through_us", "skew_us", "said_bye")}
-    row |= asdict(book.tallies)
+    row |= {name: getattr(book.tallies, name) for name in TALLY_FIELDS}
     row["missing_batches"] = sum(missing for missing, _, _ in book.holes())
     row["runs"] = json.dumps(book.runs)
     row["drops"] = json.dumps([[start_ms, cause, count] for (start_ms, cause), count in book.drops.items()])

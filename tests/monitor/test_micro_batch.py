@@ -17,11 +17,12 @@ from hopwatch.monitor.accounting.ledger import Ledger
 from hopwatch.monitor.kernel.deferrals import Waits
 from hopwatch.monitor.kernel.tally import NEVER_US
 from hopwatch.monitor.kernel.window import STRAGGLING_US
-from hopwatch.monitor.payloads import Claims, pack_tally
+from hopwatch.monitor.payloads import Claims, pack_tally, split_payloads
 from hopwatch.monitor.results import Status
 from hopwatch.monitor.row_kinds import CLAIMS_ROW, TALLY_ROW
 from hopwatch.monitor.spark import claim_reader
 from hopwatch.monitor.spark.decoder import decode_segments
+from hopwatch.monitor.spark.rows import join_rows
 from hopwatch.monitor.store import dialect, reader, schema, writer
 from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.limits import WINDOW_US
@@ -65,10 +66,11 @@ def store(file: Path) -> Engine:
 
 def rows_of(path: Path) -> list[Any]:
     """Return what leaves the job when it has read a segment: tallies, facts, records set aside."""
-    rows, claims = [], defaultdict(list)
-    for row in decode_segments([str(path)], STREAM_CONFIGS):
+    rows: list[Any] = []
+    claims: defaultdict[tuple[str, int], list[Claims]] = defaultdict(list)
+    for row in join_rows(decode_segments([str(path)], STREAM_CONFIGS)):
         if row.kind == CLAIMS_ROW:
-            claims[row.stream, row.window_start_ms].append(Claims.unpack(row.payload))
+            claims[row.stream, row.window_start_ms] += map(Claims.unpack, split_payloads(row.payload))
         else:
             rows.append(SimpleNamespace(**row._asdict()))
     return rows + [_tallied(*window, of_window) for window, of_window in claims.items()]

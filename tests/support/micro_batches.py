@@ -24,7 +24,7 @@ from hopwatch.monitor.rejudgement import Rejudged, Span
 from hopwatch.monitor.row_kinds import CLAIMS_ROW, CLOCK_ROW
 from hopwatch.monitor.spark import one_shot
 from hopwatch.monitor.spark.decoder import decode_segments
-from hopwatch.monitor.spark.rows import KEY_COLUMNS, JobRow, to_arrow
+from hopwatch.monitor.spark.rows import KEY_COLUMNS, JobRow, join_rows, to_arrow
 from hopwatch.monitor.spark.sources import spool
 from hopwatch.monitor.spark.window_state import WindowShardProcessor
 from hopwatch.monitor.store import fencing, writer
@@ -120,7 +120,7 @@ class MicroBatches:
         state.init(handle)  # type: ignore[arg-type]  # all of it that the processor uses
         timers = _Timers(self.watermark_us // 1_000)
         by_key: dict[Key, list[JobRow]] = {}
-        for row in decode_segments(paths, self.rules):
+        for row in join_rows(decode_segments(paths, self.rules)):
             if row.kind != CLOCK_ROW:
                 by_key.setdefault(tuple(getattr(row, name) for name in KEY_COLUMNS), []).append(row)
         out: list[Any] = []
@@ -167,7 +167,7 @@ def run_span(
 
 def _tally(rules: Mapping[str, StreamConfig], rows: Iterable[JobRow]) -> list[Any]:
     by_key: dict[Key, list[JobRow]] = {}
-    for row in rows:
+    for row in join_rows(rows):
         by_key.setdefault(tuple(getattr(row, name) for name in KEY_COLUMNS), []).append(row)
     tallier = one_shot.build_tallier(rules)
     tables = [tallier(pa.Table.from_batches(to_arrow(of_key))) for of_key in by_key.values()]

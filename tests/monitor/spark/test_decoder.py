@@ -6,6 +6,7 @@ import os
 import re
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -15,11 +16,19 @@ from hypothesis import strategies as st
 
 from hopwatch.monitor.kernel.books import IMPLAUSIBLE, IN_WINDOW, TOO_LATE, DropFact, PacketFact
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.payloads import EARLY, NOWHERE, Claims, FactSheet, SetAside
+from hopwatch.monitor.payloads import (
+    EARLY,
+    NOWHERE,
+    Claims,
+    FactSheet,
+    SetAside,
+    join_payloads,
+    split_payloads,
+)
 from hopwatch.monitor.row_kinds import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, SET_ASIDE_ROW
 from hopwatch.monitor.spark import rows as rows_module
 from hopwatch.monitor.spark.decoder import build_decoder, decode_segments
-from hopwatch.monitor.spark.rows import JobRow
+from hopwatch.monitor.spark.rows import JobRow, join_rows
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract import envelope, segment
 from hopwatch.probes.contract.batch import Batch, BatchKind, Drop, Metrics, MetricsStamp, WireIdKind
@@ -329,8 +338,38 @@ def test_a_segment_is_found_whatever_its_folder_is_called(name: str, tmp_path: P
     """Spark names a file with its scheme in front and nothing escaped."""
     path = write_segment(tmp_path / name / "0000000000.seg", GOOD)
     (batch,) = build_decoder(STREAM_CONFIGS)(iter([pa.record_batch([pa.array([f"file:{path}"])], ["path"])]))
-    assert batch.column("kind").to_pylist() == [FACTS_ROW, CLAIMS_ROW, CLOCK_ROW]
-    assert Claims.unpack(batch.column("payload")[1].as_py()).path == str(path)
+    assert batch.column("kind").to_pylist() == [CLOCK_ROW, FACTS_ROW, CLAIMS_ROW]
+    (parcel,) = split_payloads(batch.column("payload")[2].as_py())
+    assert Claims.unpack(parcel).path == str(path)
+
+
+@given(
+    st.lists(
+        st.builds(
+            JobRow,
+            st.sampled_from([CLAIMS_ROW, FACTS_ROW, SET_ASIDE_ROW]),
+            st.sampled_from("ab"),
+            st.integers(0, 1),
+            st.integers(0, 1),
+            st.none(),
+            st.binary(max_size=9),
+        )
+    ),
+    st.integers(1, 40),
+)
+def test_rows_of_a_key_are_joined_and_none_is_lost(rows: list[JobRow], size: int) -> None:
+    """Claims and facts only, in the order of their key; a row is sent on as soon as it is as large as one may be."""
+    with patch.object(rows_module, "JOINED_BYTES", size):
+        joined = list(join_rows(rows))
+    parted = [
+        row._replace(payload=parcel)
+        for row in joined
+        for parcel in (split_payloads(row.payload) if row.kind != SET_ASIDE_ROW else [row.payload])
+    ]
+    assert sorted(parted, key=lambda row: row[:4]) == sorted(rows, key=lambda row: row[:4])
+    for row in joined:
+        *head, _ = split_payloads(row.payload) if row.kind != SET_ASIDE_ROW else [b""]
+        assert len(join_payloads(head)) < size
 
 
 def test_rows_leave_in_batches_of_a_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

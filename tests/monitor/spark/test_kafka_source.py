@@ -90,7 +90,7 @@ def test_full_batches_that_leave_time_let_a_trigger_read_more(
 
 
 def test_a_trigger_reads_no_more_than_a_disk_has_room_for(source: KafkaSource) -> None:
-    """However fast they are: full records are large, and lie on the disk until their windows are final."""
+    """Full records are large, and lie on the disk until their windows are final, however fast triggers are."""
     adaptive = replace(source, is_adaptive=True, max_records=60_000)
     wider = adaptive.widen(of_batch(60_000, 0.1), 5_000_000)
     assert wider is not None
@@ -99,7 +99,7 @@ def test_a_trigger_reads_no_more_than_a_disk_has_room_for(source: KafkaSource) -
 
 
 def test_a_number_of_records_that_was_chosen_stays(tmp_path: Path) -> None:
-    """That of the configuration, which may be there to bound memory; without one it grows from 2,000."""
+    """A number of the configuration may be there to bound memory; without one it grows from 2,000."""
     (tmp_path / "hopwatch.toml").write_text(TOPIC)
     adaptive = build_source(settings.load(tmp_path / "hopwatch.toml", flags={}, environ={}))
     assert isinstance(adaptive, KafkaSource)

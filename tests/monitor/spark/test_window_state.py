@@ -15,6 +15,7 @@ from hopwatch.monitor.payloads import split_payloads, unpack_tally
 from hopwatch.monitor.row_kinds import CLAIMS_ROW, FACTS_ROW, SET_ASIDE_ROW, TALLY_ROW, TICK_ROW
 from hopwatch.monitor.spark import window_state as state_module
 from hopwatch.monitor.spark.decoder import decode_segments
+from hopwatch.monitor.spark.rows import join_rows
 from hopwatch.monitor.spark.window_state import ShardState, WindowShardProcessor
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.batch import Batch
@@ -82,7 +83,8 @@ class Driven:
     def claims(self, *batches: Batch, arrival_us: int = at_us(70)) -> list[bytes]:
         """Return the claims on a new segment with these batches."""
         path = write_segment(self.folder / f"{len(list(self.folder.iterdir()))}.seg", *batches, arrival_us=arrival_us)
-        return [row.payload for row in decode_segments([str(path)], STREAM_CONFIGS) if row.kind == CLAIMS_ROW]
+        rows = join_rows(decode_segments([str(path)], STREAM_CONFIGS))
+        return [row.payload for row in rows if row.kind == CLAIMS_ROW]
 
     def rows(
         self, watermark_us: int, payloads: Sequence[bytes], operator: WindowShardProcessor | None = None
