@@ -22,6 +22,7 @@ from bench import (
     files,
     forecasts,
     growth,
+    instances,
     kafka,
     label_cost,
     live,
@@ -54,6 +55,7 @@ OBSERVATIONS: Final = 40_000_000
 DAYS: Final = 30
 MINUTES: Final = 60.0
 REPEATS: Final = 1
+INSTANCES: Final = 4_000
 MIN_OBSERVATIONS: Final = 400_000
 MAX_OBSERVATIONS: Final = 400_000_000
 FAILED_EXIT_CODE: Final = 1
@@ -69,6 +71,7 @@ class Measure(StrEnum):
     GROWTH = "growth"
     LABELS = "labels"
     KAFKA = "kafka"
+    INSTANCES = "instances"
     OUTAGE = "outage"
     OUTLIERS = "outliers"
     WATCH = "watch"
@@ -98,6 +101,7 @@ class Request(NamedTuple):
     minutes: float = MINUTES
     repeats: int = REPEATS
     formats: Sequence[files.Format] = ()
+    instances: int = INSTANCES
 
 
 Measurement = tuple[list[Any], RenderableType]
@@ -118,6 +122,10 @@ _MEASURES: Final[dict[Measure, Callable[[Request, Progress], Measurement]]] = {
         label_cost.build_table(lines),
     ),
     Measure.KAFKA: lambda of, tell: (lines := kafka.measure(of.observations, of.scratch, tell), tables.kafka(lines)),
+    Measure.INSTANCES: lambda of, tell: (
+        runs := instances.measure(of.scratch, tell, of.instances),
+        instances.build_table(runs),
+    ),
     Measure.OUTAGE: lambda of, tell: (lines := outage.measure(of.scratch, tell), tables.outage(lines)),
     Measure.OUTLIERS: lambda of, tell: (lines := outliers.measure(of.scratch, tell), detection_tables.outliers(lines)),
     Measure.WATCH: lambda of, tell: (lines := series_cost.measure(of.scratch, tell), detection_tables.watch(lines)),
@@ -183,6 +191,9 @@ def bench(  # noqa: PLR0913 - one a flag
     days: Annotated[int, typer.Option(min=1, max=365, help="Of dashboard and api: how much their store holds.")] = DAYS,
     minutes: Annotated[float, typer.Option(min=1, max=10_000, help="Of soak: how long the monitor runs.")] = MINUTES,
     repeats: Annotated[int, typer.Option(min=1, max=100, help="Of scale and labels: runs of each.")] = REPEATS,
+    instance_count: Annotated[
+        int, typer.Option("--instances", min=4, max=100_000, help="Of instances: how many probe instances send.")
+    ] = INSTANCES,
     formats: Annotated[
         list[files.Format] | None, typer.Option("--format", help="Of files: a format; may be repeated; else all.")
     ] = None,
@@ -198,7 +209,8 @@ def bench(  # noqa: PLR0913 - one a flag
     with _folder(scratch) as folder, Steps(console.stderr()) as steps:
         for one in chosen:
             measured, table = _MEASURES[one](
-                Request(observations, folder, data, scorer, days, minutes, repeats, formats or ()), steps.tell
+                Request(observations, folder, data, scorer, days, minutes, repeats, formats or (), instance_count),
+                steps.tell,
             )
             told[one.value] = [asdict(line) for line in measured]
             if not as_json:

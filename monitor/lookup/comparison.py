@@ -101,10 +101,14 @@ def read_comparison(connection: Connection, query: ComparisonQuery) -> VersionCo
     """Compare a candidate with its baseline.
 
     Raises:
-        ConfigurationError: no candidate is named, and the node does not say two values of the label.
+        ConfigurationError: no candidate is named, and the node does not say two values of the label; or candidate and
+            baseline are the same.
         StoreError: the store cannot be read.
     """
     candidate = _find_newest(connection, query) if query.candidate is None else query.candidate
+    if candidate == query.baseline:
+        told = f"the {escape_line(query.label)} {escape_line(candidate)}"
+        raise ConfigurationError(f"{told} is both the candidate and the baseline: name two values")
     found = read_own_counts(connection, query.stream, query.node, query.label, _choose_span(connection, query))
     chosen = [(start_us, _choose_rows(rows, candidate, query.baseline)) for start_us, rows in found]
     starts_us = [start_us for start_us, rows in chosen if rows.own]

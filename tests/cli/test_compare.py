@@ -169,6 +169,7 @@ def test_a_candidate_that_was_never_seen_is_not_known(workspace: Workspace, caps
         (("--stream", "x"), "--stream names 'x', the configuration has: orders"),
         (("--label", "host"), "b of orders has said no value of the label host: there is nothing to compare"),
         (("--node", "a"), "a of orders has said no value of the label version: there is nothing to compare"),
+        (("--baseline", "2"), "the version 2 is both the candidate and the baseline: name two values"),
         (("--max-loss-increase", "2"), "Invalid value for '--max-loss-increase'"),
         (("--from", "soon"), "--from is a time such as"),
     ],

@@ -1,0 +1,150 @@
+"""How many probe instances a monitor keeps up with: each has a message a second, and sends what it has every two.
+
+All through a broker, with default settings and with a fixed number of records a trigger, one after the other.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from confluent_kafka import Producer
+from rich.table import Table
+
+from bench.speed import Progress
+from bench.table_style import format_number, new_table
+from hopwatch.monitor.spark.sources.kafka import FIRST_RECORDS_PER_TRIGGER
+from hopwatch.monitor.store import dialect, fencing, reader, schema
+from hopwatch.probes.contract.batch import Batch, BatchKind
+from hopwatch.probes.contract.envelope import encode
+from hopwatch.probes.contract.limits import WINDOW_MS
+from servers.kafka import Kafka
+from servers.process import Process
+
+NODES: Final = ("gate", "router", "norm", "sink")
+FLUSH_S: Final = 2
+PARTITIONS: Final = 8
+MINUTES: Final = 3
+STEPS_PER_FLUSH: Final = 20
+STOP_S: Final = 60.0
+START_S: Final = 30.0
+"""Time for the broker and the monitor to start, before the first record is sent."""
+ENCODE_S: Final = 80e-6
+"""Time that a record takes to be made, at most: all are made before the first is sent."""
+LAST_S: Final = 60.0
+"""End of a run by which it is judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class IntakeRun:
+    """Run of a monitor: records sent and read, and seconds that it was behind, the most in the last minute, at the end.
+
+    ``limit`` is its fixed number of records a trigger, 0 for the default settings.
+    """
+
+    instances: int
+    limit: int
+    sent: int
+    read: int
+    behind_s: float
+    behind_at_end_s: float
+
+
+def measure(scratch: Path, tell: Progress, instances: int) -> list[IntakeRun]:
+    """Return what a monitor did with a fixed number of records, and with the default settings.
+
+    Raises:
+        ServerError: broker or monitor do not start.
+    """
+    runs = []
+    for limit in (FIRST_RECORDS_PER_TRIGGER, 0):
+        tell(f"{instances:,} probe instances, {f'{limit:,} records a trigger' if limit else 'default settings'}")
+        runs.append(_measure(scratch / f"limit-{limit}", instances, limit))
+    return runs
+
+
+def _measure(folder: Path, instances: int, limit: int) -> IntakeRun:
+    folder.mkdir(parents=True)
+    flushes = int(MINUTES * 60 / FLUSH_S)
+    start_s = int(time.time() + START_S + flushes * instances * ENCODE_S)
+    records = [list(_make_records(instances, start_s + number * FLUSH_S, number)) for number in range(flushes)]
+    broker = Kafka(folder / "broker")
+    broker.start()
+    try:
+        broker.create_topic("observations", PARTITIONS)
+        store_url = f"sqlite:///{folder / 'store.db'}"
+        config = folder / "hopwatch.toml"
+        fixed = f"records_per_trigger = {limit}\n" if limit else ""
+        config.write_text(
+            f'[transport]\nurl = "{broker.url("observations")}"\n{fixed}[store]\nurl = "{store_url}"\n'
+            f'[monitor]\nworkdir = "{folder / "work"}"\n[streams.orders]\npath = "{" -> ".join(NODES)}"\n'
+        )
+        command = [sys.executable, "-m", "hopwatch", "run", "--config", str(config)]
+        monitor = Process(command, folder / "monitor.log")
+        try:
+            return _send(broker, store_url, records, start_s, instances, limit)
+        finally:
+            monitor.stop(STOP_S)
+    finally:
+        broker.stop()
+
+
+def _make_records(instances: int, sent_s: int, number: int) -> Iterator[bytes]:
+    """Yield a batch of each instance, those of a lane through all nodes one after the other."""
+    lags = np.full(FLUSH_S, 10_000, "<i8").tobytes()
+    random = np.random.default_rng(number)
+    lanes = instances // len(NODES)
+    for lane in range(lanes):
+        sent_us = int((sent_s + lane / lanes * FLUSH_S) * 1e6)
+        ids = random.bytes(16 * FLUSH_S)
+        for node in NODES:
+            yield encode(
+                Batch(
+                    f"{node}-{lane}", (sent_s - (number + 1) * FLUSH_S) * 1_000_000, number, BatchKind.OBSERVATIONS,
+                    "orders", node, (sent_us // 1_000 - 1_000) // WINDOW_MS * WINDOW_MS, sent_us, sent_us - 50_000,
+                    count=FLUSH_S, message_ids=ids, lag_in_us=lags, lag_out_us=lags,
+                )
+            )  # fmt: skip
+
+
+def _send(  # noqa: PLR0913, PLR0917 - a run, and what it is reported with
+    broker: Kafka, store_url: str, records: list[list[bytes]], start_s: int, instances: int, limit: int
+) -> IntakeRun:
+    """Send each record when it is due, and look at the monitor's clock all the while."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 20, "log_level": 0})
+    engine = dialect.create_engine(store_url)
+    behind: list[tuple[float, float]] = []
+    for number, flush in enumerate(records):
+        for step in range(STEPS_PER_FLUSH):
+            due_s = start_s + (number + step / STEPS_PER_FLUSH) * FLUSH_S
+            time.sleep(max(0.0, due_s - time.time()))
+            first, last = (len(flush) * part // STEPS_PER_FLUSH for part in (step, step + 1))
+            for record in flush[first:last]:
+                producer.produce("observations", record)
+            producer.poll(0)
+        with schema.open_snapshot(engine) as connection:
+            behind.append((time.time() - start_s, time.time() - fencing.read_watermark_us(connection) / 1e6))
+    producer.flush(STOP_S)
+    with schema.open_snapshot(engine) as connection:
+        read = reader.read_accounts(connection)["batches"]
+    engine.dispose()
+    end_s, at_end_s = behind[-1]
+    worst_s = max(late_s for at_s, late_s in behind if at_s > end_s - LAST_S)
+    return IntakeRun(instances, limit, sum(map(len, records)), int(read), worst_s, at_end_s)
+
+
+def build_table(runs: list[IntakeRun]) -> Table:
+    """Return what was sent and read, and how far behind the monitor was."""
+    columns = ("sent", "read", "behind in the last minute, at most, s", "behind at the end, s")
+    title = f"Probe instances with a message a second each, {MINUTES} minutes"
+    table = new_table(title, ("instances", "records a trigger"), columns)
+    for run in runs:
+        counts = (format_number(run.sent, 0), format_number(run.read, 0))
+        late = (format_number(run.behind_s, 0), format_number(run.behind_at_end_s, 0))
+        table.add_row(f"{run.instances:,}", f"{run.limit:,}" if run.limit else "by default", *counts, *late)
+    return table
