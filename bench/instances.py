@@ -1,4 +1,4 @@
-"""How many probe instances a monitor keeps up with: each has a message a second, and sends what it has every two.
+"""Number of probe instances that a monitor keeps up with: each has a message a second, and sends every two seconds.
 
 All through a broker, with default settings and with a fixed number of records a trigger, one after the other.
 """
