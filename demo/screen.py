@@ -66,14 +66,14 @@ class Screen:
         if self._console.is_terminal:
             self._console.print(build_window_table(windows, self._console.width, self._nodes))
         else:
-            for cells in ((), *(format_window_cells(window) for window in windows)):
+            for cells in ((), *(format_window_cells(window, self._nodes) for window in windows)):
                 self._console.print(format_window_line(cells, self._nodes))
         if lines:
             self._console.print(build_comparison_table(lines, plain=not self._console.is_terminal))
 
     def _print_final(self, windows: Sequence[Json]) -> None:
         for window in windows:
-            cells = format_window_cells(window)
+            cells = format_window_cells(window, self._nodes)
             if is_final(window) and self._printed.get(window["window_start"]) != cells:
                 if not self._printed:
                     self._console.print(format_window_line((), self._nodes))

@@ -44,24 +44,27 @@ def _node_headings(nodes: Sequence[str]) -> list[str]:
     return [f"lost at\n{node}" for node in nodes]
 
 
-def format_window_cells(window: Json) -> tuple[str, ...]:
-    """Return the cells of one window; what is not judged yet is no loss, and shown as a dash."""
-    final = is_final(window)
-    losses = [
-        loss_bounds.format_bounds(entry[name], entry[f"{name}_lower"], entry[f"{name}_upper"])
-        for name, entry in (("lost", window), *(("loss", node) for node in window["nodes"]))
-    ]
-    has_gate = any(node["node"] == GATE for node in window["nodes"])
+def format_window_cells(window: Json, nodes: Sequence[str] = NODES) -> tuple[str, ...]:
+    """Return the cells of one window; what is not judged yet is no loss, and shown as a dash.
+
+    So is a node that the path of the window has not: whoever runs a demo may edit its configuration meanwhile.
+    """
+    is_judged, by_name = is_final(window), {node["node"]: node for node in window["nodes"]}
+    entries = [("lost", window), *(("loss", by_name.get(node)) for node in nodes)]
     return (
         window["window_start"][11:16],
         window["status"],
         window["verdict"] or NOTHING,
         texts.format_count(window["known"]),
         texts.format_count(window["delivered"]),
-        *([texts.format_count(window["rejected"])] if has_gate else []),
-        *(losses if final else [NOTHING] * len(losses)),
+        *([texts.format_count(window["rejected"])] if GATE in nodes else []),
+        *(_format_loss(name, entry) if entry and is_judged else NOTHING for name, entry in entries),
         texts.format_lag(window["lag_us"]["p95"]) if window["lag_us"] else NOTHING,
     )
+
+
+def _format_loss(name: str, entry: Json) -> str:
+    return loss_bounds.format_bounds(entry[name], entry[f"{name}_lower"], entry[f"{name}_upper"])
 
 
 def format_window_line(cells: Iterable[str] = (), nodes: Sequence[str] = NODES) -> str:
@@ -92,7 +95,7 @@ def _window_table(windows: Iterable[Json], nodes: Sequence[str], without: Sequen
     for place in kept:
         table.add_column(Text(named[place]), justify="right", no_wrap=True)
     for window in windows:
-        cells = format_window_cells(window)
+        cells = format_window_cells(window, nodes)
         table.add_row(*(cells[place] for place in kept), style=COLOURS.get(window["verdict"] or "", ""))
     return table
 

@@ -39,11 +39,18 @@ def test_behind_a_gate_there_is_what_it_rejected() -> None:
     gate = {"node": "gate", "loss": 0, "loss_lower": 0, "loss_upper": 0}
     gated = window(rejected=7, nodes=[gate, *window()["nodes"]])
     expected = ("03:04", "FINAL", "LOSSY", "1,200", "1,188", "7", "12", "0", "0", "12", "0", "0", "12.3 ms")
-    assert format_window_cells(gated) == expected
-    lines = [format_window_line((), GATED_NODES), format_window_line(format_window_cells(gated), GATED_NODES)]
+    assert format_window_cells(gated, GATED_NODES) == expected
+    cells = format_window_cells(gated, GATED_NODES)
+    lines = [format_window_line((), GATED_NODES), format_window_line(cells, GATED_NODES)]
     assert len(set(map(len, lines))) == 1
     assert lines[0].split()[4:8] == ["delivered", "rejected", "lost", "gate"]
     assert "rejected" in written(build_window_table([gated], 200, GATED_NODES))
+
+
+def test_a_window_whose_path_lacks_a_node_has_a_dash_for_it() -> None:
+    """A path may be edited while a demo runs: its nodes stay in their columns, and one that is new has none."""
+    nodes = [one | {"node": "new"} if one["node"] == "connector" else one for one in window()["nodes"]]
+    assert format_window_cells(window(nodes=nodes))[5:10] == ("12", "0", "12", "0", "\u2013")
 
 
 def test_what_is_not_certain_is_shown_as_bounds() -> None:
