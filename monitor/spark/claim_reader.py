@@ -84,7 +84,6 @@ def _read_observations(pathway: Pathway, claims: Sequence[Claims]) -> Iterator[O
     known: dict[bytes, Labels] = {}
     for claim, refs in zip(claims, drop_duplicates(claims), strict=True):
         node = pathway.nodes.index(claim.node)
-        segment = segments[claim.path]
         for (
             _,
             arrival_us,
@@ -102,7 +101,9 @@ def _read_observations(pathway: Pathway, claims: Sequence[Claims]) -> Iterator[O
             labels_end,
         ) in refs.tolist():
             if count == EARLY:
+                # Nothing keeps the segment of a batch that does not count.
                 continue
+            segment = segments[claim.path]
             # The record was checked when it was claimed; that it is still there costs little to know.
             envelope.check_prefix(segment, start, end)
             text_ends = _read_field(segment, count, _ENDS, ends_at)

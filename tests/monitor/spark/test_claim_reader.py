@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hopwatch.monitor.kernel import masks, naming
 from hopwatch.monitor.kernel.journeys import RecordColumns
 from hopwatch.monitor.kernel.tally import ObservedBatch, Tally, build_tally, empty_tally, instance_name, merge_tallies
-from hopwatch.monitor.payloads import CLAIMS, Claims, pack_tally
+from hopwatch.monitor.payloads import CLAIMS, EARLY, Claims, pack_tally
 from hopwatch.monitor.row_kinds import CLAIMS_ROW
 from hopwatch.monitor.spark import claim_reader
 from hopwatch.monitor.spark.decoder import decode_segments
@@ -145,6 +145,16 @@ def test_no_claims_are_an_empty_window() -> None:
     """Nothing claimed, nothing observed."""
     assert claim_reader.drop_duplicates([]) == []
     assert pack_tally(claim_reader.tally_claims(CONFIG, [], END_US)) == pack_tally(empty_tally(PATHWAY))
+
+
+def test_a_segment_that_no_counted_batch_lies_in_is_not_opened(tmp_path: Path) -> None:
+    """A batch that came too early to count is claimed so that its copy is known; its segment may be gone meanwhile."""
+    early = write_segment(tmp_path / "a.seg", observation_batch([1, 2]), arrival_us=at_us(-301))
+    counted = write_segment(tmp_path / "b.seg", observation_batch([3], "b"), arrival_us=at_us(70))
+    claims = claims_on(early, counted)
+    assert [claim.refs["count"].tolist() for claim in claims] == [[EARLY], [1]]
+    early.unlink()
+    assert claim_reader.tally_claims(CONFIG, claims, END_US).observations == 1
 
 
 def test_a_batch_that_comes_twice_counts_once(tmp_path: Path) -> None:
