@@ -87,7 +87,8 @@ def _measure(folder: Path, instances: int, limit: int) -> IntakeRun:
         command = [sys.executable, "-m", "hopwatch", "run", "--config", str(config)]
         monitor = Process(command, folder / "monitor.log")
         try:
-            return _send(broker, store_url, records, start_s, instances, limit)
+            read, *behind_s = _send(broker, store_url, records, start_s)
+            return IntakeRun(instances, limit, sum(map(len, records)), read, *behind_s)
         finally:
             monitor.stop(STOP_S)
     finally:
@@ -112,10 +113,11 @@ def _make_records(instances: int, sent_s: int, number: int) -> Iterator[bytes]:
             )  # fmt: skip
 
 
-def _send(  # noqa: PLR0913, PLR0917 - a run, and what it is reported with
-    broker: Kafka, store_url: str, records: list[list[bytes]], start_s: int, instances: int, limit: int
-) -> IntakeRun:
-    """Send each record when it is due, and look at the monitor's clock all the while."""
+def _send(broker: Kafka, store_url: str, records: list[list[bytes]], start_s: int) -> tuple[int, float, float]:
+    """Send each record when it is due, and look at the monitor's clock all the while.
+
+    Returns how many records were read, and how far the monitor was behind, s: at most in the last minute, at the end.
+    """
     producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 20, "log_level": 0})
     engine = dialect.create_engine(store_url)
     behind: list[tuple[float, float]] = []
@@ -135,7 +137,7 @@ def _send(  # noqa: PLR0913, PLR0917 - a run, and what it is reported with
     engine.dispose()
     end_s, at_end_s = behind[-1]
     worst_s = max(late_s for at_s, late_s in behind if at_s > end_s - LAST_S)
-    return IntakeRun(instances, limit, sum(map(len, records)), int(read), worst_s, at_end_s)
+    return int(read), worst_s, at_end_s
 
 
 def build_table(runs: list[IntakeRun]) -> Table:

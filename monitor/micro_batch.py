@@ -72,13 +72,14 @@ class BatchResult(NamedTuple):
     """Result of a micro-batch: the windows that were judged, and the segments that can be deleted.
 
     ``read_through_us`` is the moment up to which all partitions of a topic are read, 0 where that is not known anew.
-    The watermark is 0 where nothing was written.
+    The watermark is 0 where nothing was written, and so are ``records``, which the batch was to read.
     """
 
     results: tuple[WindowResult, ...]
     spent: tuple[str, ...]
     read_through_us: int = 0
     watermark_us: int = 0
+    records: int = 0
 
 
 BatchObserver = Callable[[CommittedBatch], None]
@@ -140,7 +141,7 @@ def write_micro_batch(  # noqa: PLR0913, PLR0917 - what came, what was to be rea
     # A batch below its limit has read all that was there when it was planned.
     read_through_us = min(through_us, max((run.last_arrival_us for run in read), default=0))
     spent = tuple(writer.release_segments(connection, before_us, batch_id))
-    return BatchResult(tuple(results), spent, read_through_us, watermark_us)
+    return BatchResult(tuple(results), spent, read_through_us, watermark_us, expected.records)
 
 
 def absorb_rows(  # noqa: PLR0913, PLR0917 - what came, what was read of the transport, and what was to be read

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from hopwatch.monitor import segment_file
 from hopwatch.monitor.payloads import SetAside
 from hopwatch.monitor.row_kinds import CLOCK_ROW, SET_ASIDE_ROW
-from hopwatch.monitor.spark.rows import Batches, JobRow, join_rows, to_arrow
+from hopwatch.monitor.spark.rows import Batches, JobRow, to_arrow
 from hopwatch.monitor.spark.segment_accumulator import (
     SegmentAccumulator,
     find_undeclared,
@@ -29,7 +29,7 @@ def build_decoder(rules: Mapping[str, StreamConfig]) -> Callable[[Batches], Batc
 
     def decode_batches(batches: Batches) -> Batches:
         paths = (local_path(path) for batch in batches for path in batch.column(0).to_pylist())
-        yield from to_arrow(join_rows(decode_segments(paths, rules)))
+        yield from to_arrow(decode_segments(paths, rules))
 
     return decode_batches
 

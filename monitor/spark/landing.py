@@ -20,7 +20,7 @@ import pyarrow as pa
 from hopwatch.monitor.kernel.window import STRAGGLING_US
 from hopwatch.monitor.payloads import NOT_LANDED, OffsetRun, SendingInstance, SetAside
 from hopwatch.monitor.row_kinds import CLOCK_ROW, OFFSETS_ROW, SET_ASIDE_ROW
-from hopwatch.monitor.spark.rows import Batches, JobRow, join_rows, to_arrow
+from hopwatch.monitor.spark.rows import Batches, JobRow, to_arrow
 from hopwatch.monitor.spark.segment_accumulator import (
     SegmentAccumulator,
     find_undeclared,
@@ -78,7 +78,7 @@ def build_lander(topic: str, folder: Path, rules: Mapping[str, StreamConfig]) ->
     """Return the function for ``mapInArrow`` that lands records in a folder and yields batches of rows."""
 
     def land_batches(batches: Batches) -> Batches:
-        yield from to_arrow(join_rows(land_records(batches, topic, folder, rules)))
+        yield from to_arrow(land_records(batches, topic, folder, rules))
 
     return land_batches
 

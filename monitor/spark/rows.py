@@ -85,8 +85,8 @@ def join_rows(rows: Iterable[JobRow]) -> Iterator[JobRow]:
 
 
 def to_arrow(rows: Iterable[JobRow]) -> Batches:
-    """Yield rows as Arrow batches."""
-    left = iter(rows)
+    """Yield rows as Arrow batches, those of a key joined."""
+    left = join_rows(rows)
     while chunk := list(islice(left, ROWS_PER_BATCH)):
         columns = [list(column) for column in zip(*chunk, strict=True)]
         yield pa.record_batch(

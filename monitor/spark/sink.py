@@ -88,8 +88,6 @@ class MicroBatchSink:
     ledger: Ledger | None = None
     written: BatchResult = field(default=_NO_RESULT)
     """Result of the last attempt, which may have been written or not."""
-    planned_records: int = 0
-    """Records that the last batch was to read."""
     clock: Clock = field(default_factory=SystemClock)
     removed_before_us: int = 0
     """Folders that were last changed before were removed."""
@@ -110,7 +108,7 @@ class MicroBatchSink:
 
     def _commit(self, rows: Sequence[Any], batch_id: int, began_s: float) -> None:
         query_id = fencing.read_query_id(self.place.checkpoint)
-        self.written, self.planned_records = _NO_RESULT, 0
+        self.written = _NO_RESULT
         attempts = stamina.retry_context(
             self._may_pass,
             attempts=None,
@@ -125,8 +123,8 @@ class MicroBatchSink:
         if self.written.read_through_us:
             self.place.source.note_read_through(self.written.read_through_us)
         took_s = self.clock.monotonic_s() - began_s
-        written = self.written.results, self.written.watermark_us
-        self.place.observer(CommittedBatch(*written, took_s, self.planned_records))
+        written = self.written
+        self.place.observer(CommittedBatch(written.results, written.watermark_us, took_s, written.records))
         self.report(self.written.results)
         if self.written.spent:
             # What was written into a file that is gone meanwhile is nowhere but in the segments. Nothing is asked of
@@ -148,7 +146,6 @@ class MicroBatchSink:
                 return
             ledger = ledger or micro_batch.restore_ledger(connection, self.place.rules)
             expected = self.place.source.expected(self.place.checkpoint, batch_id)
-            self.planned_records = expected.records
             folders = self.place.source.folders()
             self.written = micro_batch.write_micro_batch(
                 connection, ledger, rows, batch_id, expected, self.place.follower, folders

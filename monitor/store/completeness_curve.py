@@ -10,7 +10,7 @@ from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.completeness_curve import NodeArrivals
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.results import Verdict
-from hopwatch.monitor.store import reader, tables
+from hopwatch.monitor.store import tables
 from hopwatch.probes.contract.limits import WINDOW_US
 
 _window, _node, _revision = tables.windows.c, tables.node_windows.c, tables.revisions.c
@@ -36,7 +36,7 @@ def read_arrivals(
             (_window.stream == _node.stream) & (_window.window_start_us == _node.window_start_us),
         )
         .where(_node.stream == stream, _node.window_start_us >= from_us, _node.window_start_us < to_us)
-        .where(_window.status.in_(reader.FINAL_STATUSES), _window.verdict != Verdict.UNKNOWN)
+        .where(_window.status.in_(tables.FINAL_STATUSES), _window.verdict != Verdict.UNKNOWN)
         .order_by(_node.window_start_us, _node.place)
     )
     for node, start_us, *lags in connection.execute(wanted):

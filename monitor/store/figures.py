@@ -46,7 +46,7 @@ def read_starting_point(connection: Connection, rules: Mapping[str, StreamConfig
         # A window that starts earlier is past its last judgement.
         from_us = watermark_us - max(version.terms.judged_until_us(0) for version in of_stream.versions)
         wanted = _select_since(stream, from_us, window.window_start_us).where(
-            window.is_live, window.status.in_(reader.FINAL_STATUSES)
+            window.is_live, window.status.in_(tables.FINAL_STATUSES)
         )
         judged |= {(stream, start_us) for start_us in connection.execute(wanted).scalars()}
     return InitialState(watermark_us, tuple(result for result in found if result is not None), judged)

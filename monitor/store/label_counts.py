@@ -14,14 +14,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, fun
 
 from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.markers import MAX_CHARS, Marker
-from hopwatch.monitor.results import (
-    LabelCounts,
-    LabelValueKind,
-    NewValue,
-    Status,
-    label_counts_from_json,
-    label_counts_to_json,
-)
+from hopwatch.monitor.results import LabelCounts, LabelValueKind, NewValue, label_counts_from_json, label_counts_to_json
 from hopwatch.monitor.store import dialect, tables
 from hopwatch.monitor.store.markers import insert_marker
 from hopwatch.monitor.texts.escaping import escape_line
@@ -223,7 +216,7 @@ def read_side_by_side(
 
 def read_own_counts(
     connection: Connection, stream: str, node: str, label: str, span_us: tuple[int | None, int | None]
-) -> Iterator[tuple[int, list[LabelCounts]]]:
+) -> Iterator[tuple[int, tuple[LabelCounts, ...]]]:
     """Yield the start in µs of each final window that starts in ``[from_us, to_us)``, and its rows of a label.
 
     They are those that the node says itself; a window without any is left out.
@@ -235,15 +228,15 @@ def read_own_counts(
         select(column.window_start_us, column.counts)
         .join(tables.windows, of_window)
         .where(column.stream == stream, column.node == node)
-        .where(window.status.in_(status.value for status in Status if status.is_final))
+        .where(window.status.in_(tables.FINAL_STATUSES))
         .order_by(column.window_start_us)
     )
     wanted = wanted if from_us is None else wanted.where(column.window_start_us >= from_us)
     wanted = wanted if to_us is None else wanted.where(column.window_start_us < to_us)
     for start_us, counts in connection.execute(wanted):
-        rows = label_counts_from_json(json.loads(counts))
-        if own := [row for row in rows if (row.label, row.said_at) == (label, node)]:
-            yield start_us, own
+        own = [row for row in json.loads(counts) if (row["label"], row["said_at"]) == (label, node)]
+        if own:
+            yield start_us, label_counts_from_json(own)
 
 
 def read_new_values(

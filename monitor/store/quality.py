@@ -89,7 +89,7 @@ def _sum_windows(stream: str, from_us: int, to_us: int) -> Select[Any]:
     wanted = (
         select(_nodes.stream, _nodes.node, *(func.sum(_nodes[name]).label(name) for name in _SUMMED))
         .select_from(tables.node_windows.join(tables.windows, same))
-        .where(_nodes.stream != MONITOR_STREAM, _windows.status.in_(reader.FINAL_STATUSES))
+        .where(_nodes.stream != MONITOR_STREAM, _windows.status.in_(tables.FINAL_STATUSES))
         .where(_nodes.window_start_us >= from_us, _nodes.window_start_us < to_us)
         .group_by(_nodes.stream, _nodes.node)
     )

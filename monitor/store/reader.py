@@ -69,8 +69,6 @@ MAX_REPORTED_IDS: Final = 100
 Json = dict[str, Any]
 
 _WINDOW_FIELDS: Final = tuple(f.name for f in fields(WindowResult))
-FINAL_STATUSES: Final = tuple(status.value for status in Status if status.is_final)
-"""Statuses of a window that was judged."""
 _NODE_FIELDS: Final = tuple(f.name for f in fields(NodeResult))
 _COLUMNS_WITHOUT_DIGESTS: Final = tuple(
     one for one in tables.node_windows.c if not one.name.endswith(("_digest", "slowest"))
@@ -347,7 +345,7 @@ def read_parts(connection: Connection, stream: str, from_us: int, to_us: int) ->
     """Return the final windows of a stream in a range, with the digests of their nodes."""
     config = pathway_versions.read_stream(connection, stream)
     nodes = _read_nodes_by_window(connection, stream, from_us, to_us)
-    wanted = _in_range(tables.windows, stream, from_us, to_us).where(tables.windows.c.status.in_(FINAL_STATUSES))
+    wanted = _in_range(tables.windows, stream, from_us, to_us).where(tables.windows.c.status.in_(tables.FINAL_STATUSES))
     found = [(row, nodes[stream, row["window_start_us"]]) for row in connection.execute(wanted).mappings()]
     parts = []
     for row, of_window in found:
@@ -365,7 +363,7 @@ def read_parts(connection: Connection, stream: str, from_us: int, to_us: int) ->
 def read_final_windows(connection: Connection, stream: str, from_us: int) -> Iterator[WindowResult]:
     """Yield the final windows of a stream from a time on, by time, a few at a time."""
     column = tables.windows.c
-    is_final = column.status.in_(FINAL_STATUSES)
+    is_final = column.status.in_(tables.FINAL_STATUSES)
     chosen = _in_range(tables.windows, stream, from_us, None).with_only_columns(column.window_start_us).where(is_final)
     starts_us = list(connection.execute(chosen).scalars())
     for first in range(0, len(starts_us), _WINDOWS_PER_READ):
@@ -411,7 +409,7 @@ def _select_named(table: Table, wanted: FromClause) -> Select[Any]:
 def read_newest_final_us(connection: Connection, stream: str) -> int | None:
     """Query the start of the newest final window of a stream; None without one."""
     column = tables.windows.c
-    wanted = select(column.window_start_us).where(column.stream == stream, column.status.in_(FINAL_STATUSES))
+    wanted = select(column.window_start_us).where(column.stream == stream, column.status.in_(tables.FINAL_STATUSES))
     newest_us = connection.execute(wanted.order_by(column.window_start_us.desc()).limit(1)).scalar()
     return None if newest_us is None else int(newest_us)
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_NODE, UNKNOWN_STREAM, UndeclaredName
-from hopwatch.monitor.store import instances, reader, tables, undeclared_names
+from hopwatch.monitor.store import instances, tables, undeclared_names
 from hopwatch.probes.contract.limits import MONITOR_STREAM
 
 REASONS_WITH_NAMES: Final = ("ignored_node", UNKNOWN_NODE, UNKNOWN_STREAM)
@@ -94,7 +94,7 @@ def _select_unread(since_us: int) -> Select[Any]:
 
 def _select_newest(stream: str) -> Select[Any]:
     """Return the start of a stream's newest final window."""
-    wanted = select(_window.window_start_us).where(_window.stream == stream, _window.status.in_(reader.FINAL_STATUSES))
+    wanted = select(_window.window_start_us).where(_window.stream == stream, _window.status.in_(tables.FINAL_STATUSES))
     return wanted.order_by(_window.window_start_us.desc()).limit(1)
 
 
@@ -113,4 +113,4 @@ def _select_nodes(lately: tuple[ColumnElement[bool], ...]) -> Select[Any]:
 
 def _recent_windows(stream: str, since_us: int) -> tuple[ColumnElement[bool], ...]:
     """Return conditions for the final windows of a stream since a time."""
-    return (_window.stream == stream, _window.status.in_(reader.FINAL_STATUSES), _window.window_start_us > since_us)
+    return (_window.stream == stream, _window.status.in_(tables.FINAL_STATUSES), _window.window_start_us > since_us)

@@ -29,11 +29,13 @@ from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.books import InstanceCounts
 from hopwatch.monitor.kernel.count_lags import CountLags
 from hopwatch.monitor.kernel.tally import NEVER_US, NodeLags
-from hopwatch.monitor.results import NodeResult, NodeRollUp, Quantiles
+from hopwatch.monitor.results import NodeResult, NodeRollUp, Quantiles, Status
 
 SCHEMA_VERSION: Final = "0027"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
+FINAL_STATUSES: Final = tuple(status.value for status in Status if status.is_final)
+"""Statuses of a window that was judged."""
 QUANTILE_FIELDS: Final = tuple(field.name for field in fields(Quantiles))
 TALLY_FIELDS: Final = tuple(field.name for field in fields(InstanceCounts))
 NODE_LAGS: Final = ("lag_in_us", "lag_out_us", "inside_us")

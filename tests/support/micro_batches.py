@@ -167,7 +167,7 @@ def run_span(
 
 def _tally(rules: Mapping[str, StreamConfig], rows: Iterable[JobRow]) -> list[Any]:
     by_key: dict[Key, list[JobRow]] = {}
-    for row in join_rows(rows):
+    for row in rows:
         by_key.setdefault(tuple(getattr(row, name) for name in KEY_COLUMNS), []).append(row)
     tallier = one_shot.build_tallier(rules)
     tables = [tallier(pa.Table.from_batches(to_arrow(of_key))) for of_key in by_key.values()]
