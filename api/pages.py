@@ -12,8 +12,8 @@ from hopwatch.monitor.accounting.instances import Instance
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.lookup import comparison
 from hopwatch.monitor.lookup.comparison import ComparisonQuery
-from hopwatch.monitor.results import RollUp, format_iso, roll_up_to_json
-from hopwatch.monitor.store import instances, lost_messages, pathway_versions, reader, rollups, tables
+from hopwatch.monitor.results import RollUp, format_iso, recent_to_json, roll_up_to_json
+from hopwatch.monitor.store import instances, lost_messages, pathway_versions, reader, recent_figures, rollups, tables
 from hopwatch.monitor.store.instances import InstanceFilter
 from hopwatch.probes.contract.limits import WINDOW_US
 from hopwatch.probes.http.problems import HttpProblem
@@ -88,6 +88,19 @@ def read_comparison(connection: Connection, query: ComparisonQuery) -> Json:
         return comparison.comparison_to_json(comparison.read_comparison(connection, query))
     except ConfigurationError as error:
         raise _not_found("version", str(error)) from None
+
+
+def read_recent(connection: Connection, stream: str) -> Json:
+    """Query the recent figures of a stream.
+
+    Raises:
+        HttpProblem: the store has no such stream, or no recent figures of it.
+    """
+    _require_stream(connection, stream, ())
+    recent = recent_figures.read_recent(connection, stream)
+    if recent is None:
+        raise _not_found("figures", f"the store has no recent figures of {stream}: run --once makes none")
+    return recent_to_json(recent)
 
 
 ReadSpans = Callable[[Connection, str, int | None, int | None], list[RollUp]]

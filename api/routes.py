@@ -130,6 +130,12 @@ def build_router(store: ResultStore) -> APIRouter:
         )
         return respond(request, store.read(lambda to: pages.read_comparison(to, query)))
 
+    @routes.get("/streams/{stream}/recent", response_model=results.RecentStream, responses=document(404))
+    def get_recent(request: Request, stream: StreamName) -> Response:
+        """Return throughput, lag and backlog of each node in the last ten seconds of arrival; provisional."""
+        check_access(request, stream)
+        return respond(request, store.read(lambda to: pages.read_recent(to, stream)))
+
     @routes.get("/streams/{stream}/hours", response_model=results.Hours, responses=document(404))
     def get_hours(  # noqa: PLR0913, PLR0917 - its parameters
         request: Request,

@@ -15,6 +15,7 @@ COMMANDS: Final = {
     "demo": "Run a small monitored pipeline, with faults on demand.",
     "run": "Run the monitor, as a stream or once over all records.",
     "report": "Show the loss and lag of each window and node.",
+    "top": "Show each node's throughput, lag and backlog now.",
     "ready": "Say whether a span of a stream is complete.",
     "completeness": "Show how complete windows would have been after each wait.",
     "find": "Show the journey of a message from stored data.",

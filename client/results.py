@@ -583,3 +583,40 @@ class ComparisonFigures:
     verdict: str
     loss: ComparedShare
     slow: ComparedShare | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecentPercentiles:
+    """Percentiles of recent lags, µs."""
+
+    p50: int
+    p95: int
+    p99: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecentNodeFigures:
+    """Recent figures of a node: throughput, lag, and the messages that it has yet to pass on.
+
+    A lag is None where nothing was stamped, ``backlog`` of a node that only counts, ``backlog_s`` where nothing leaves
+    the node.
+    """
+
+    node: str
+    arrived_per_s: float
+    departed_per_s: float
+    stopped_per_s: float
+    lag_in_us: RecentPercentiles | None
+    lag_out_us: RecentPercentiles | None
+    backlog: int | None
+    backlog_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecentStream:
+    """Recent figures of a stream: those of the last ``span_s`` seconds of arrival before ``through``; provisional."""
+
+    stream: str
+    through: str
+    span_s: int
+    nodes: tuple[RecentNodeFigures, ...]

@@ -131,6 +131,14 @@ class ResultsClient:
         path = f"/streams/{quote(stream, '')}/nodes/{quote(node, '')}/comparison"
         return self._get(results.ComparisonFigures, path, label=label, candidate=candidate)
 
+    def recent(self, stream: str) -> results.RecentStream:
+        """Return throughput, lag and backlog of each node in the last seconds of arrival; provisional.
+
+        Raises:
+            ResultsError: the store has no recent figures of the stream, or as ever.
+        """
+        return self._get(results.RecentStream, f"/streams/{quote(stream, '')}/recent")
+
     def _get(self, of: type[Record], path: str, **query: str | int | None) -> Record:
         said = urlencode({name: value for name, value in query.items() if value is not None})
         asked = Request(f"{self._url}/v1{path}?{said}", headers=self._headers)  # noqa: S310 - checked to be HTTP

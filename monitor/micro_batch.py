@@ -16,11 +16,11 @@ from hopwatch.monitor.accounting.ledger import Conclusion, Ledger, LiveWindow
 from hopwatch.monitor.accounting.restarts import find_restarts
 from hopwatch.monitor.accounting.unheard_instances import SpoolFolder
 from hopwatch.monitor.kernel.deferrals import Waits
-from hopwatch.monitor.payloads import NOT_LANDED, FactSheet, OffsetRun, SetAside, split_payloads
-from hopwatch.monitor.results import CommittedBatch, Status, WindowResult
-from hopwatch.monitor.row_kinds import FACTS_ROW, OFFSETS_ROW, SET_ASIDE_ROW, TALLY_ROW
+from hopwatch.monitor.payloads import NOT_LANDED, FactSheet, OffsetRun, SetAside, split_payloads, unpack_recent
+from hopwatch.monitor.results import CommittedBatch, RecentFigures, Status, WindowResult
+from hopwatch.monitor.row_kinds import FACTS_ROW, OFFSETS_ROW, RECENT_ROW, SET_ASIDE_ROW, TALLY_ROW
 from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
-from hopwatch.monitor.store import fencing, reader, rollups, undeclared_names, writer
+from hopwatch.monitor.store import fencing, reader, recent_figures, rollups, undeclared_names, writer
 from hopwatch.monitor.store.past import PackedTallies, StoredPast
 from hopwatch.monitor.store.restart_markers import mark_restarts
 from hopwatch.monitor.stream_config import StreamConfig
@@ -39,6 +39,7 @@ def restore_ledger(connection: Connection, rules: Mapping[str, StreamConfig]) ->
     ledger.ranges = {stream: span for stream, span in reader.read_stream_ranges(connection).items() if stream in rules}
     for stream in ledger.ranges:
         ledger.live[stream] = {}
+    in_flight = reader.read_in_flight(connection)
     for row in reader.read_live_windows(connection):
         if row["stream"] in rules:
             ledger.live[row["stream"]][row["window_start_us"]] = LiveWindow(
@@ -49,6 +50,7 @@ def restore_ledger(connection: Connection, rules: Mapping[str, StreamConfig]) ->
                 row["is_settled"],
                 row["books"],
                 Waits(row["waits_passed_us"], row["waits_next_us"]),
+                in_flight=in_flight.get((row["stream"], row["window_start_us"]), ()),
             )
     since_us = ledger.unread_since_us(fencing.read_watermark_us(connection))
     ledger.note_unread(reader.read_set_aside_since(connection, since_us))
@@ -72,7 +74,8 @@ class BatchResult(NamedTuple):
     """Result of a micro-batch: the windows that were judged, and the segments that can be deleted.
 
     ``read_through_us`` is the moment up to which all partitions of a topic are read, 0 where that is not known anew.
-    The watermark is 0 where nothing was written, and so are ``records``, which the batch was to read.
+    The watermark is 0 where nothing was written, and so are ``records``, which the batch was to read. ``recent`` are
+    the recent figures that are new.
     """
 
     results: tuple[WindowResult, ...]
@@ -80,6 +83,7 @@ class BatchResult(NamedTuple):
     read_through_us: int = 0
     watermark_us: int = 0
     records: int = 0
+    recent: tuple[RecentFigures, ...] = ()
 
 
 BatchObserver = Callable[[CommittedBatch], None]
@@ -130,6 +134,9 @@ def write_micro_batch(  # noqa: PLR0913, PLR0917 - what came, what was to be rea
         if follower is not None:
             noted += [note for conclusion in piece if (note := follower.note(conclusion)) is not None]
     forget_windows(connection, ledger, watermark_us)
+    ledger.recent.absorb((unpack_recent(bytes(row.payload)) for row in rows if row.kind == RECENT_ROW), through_us)
+    recent = tuple(ledger.renew_recent())
+    recent_figures.save_recent(connection, recent)
     outlier_detection.save_series(connection, ledger)
     if not windows:
         # Where there is nothing to judge, there is time.
@@ -141,7 +148,7 @@ def write_micro_batch(  # noqa: PLR0913, PLR0917 - what came, what was to be rea
     # A batch below its limit has read all that was there when it was planned.
     read_through_us = min(through_us, max((run.last_arrival_us for run in read), default=0))
     spent = tuple(writer.release_segments(connection, before_us, batch_id))
-    return BatchResult(tuple(results), spent, read_through_us, watermark_us, expected.records)
+    return BatchResult(tuple(results), spent, read_through_us, watermark_us, expected.records, recent)
 
 
 def absorb_rows(  # noqa: PLR0913, PLR0917 - what came, what was read of the transport, and what was to be read

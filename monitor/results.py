@@ -38,6 +38,10 @@ OTHER: Final = "__other__"
 
 SECONDS: Final = 60
 """Seconds of a window."""
+RECENT_SPAN_S: Final = 10
+"""Length of the span of recent figures."""
+MAX_RECENT_AGE_US: Final = 60_000_000
+"""Age, by the wall clock, up to which recent figures are shown."""
 MAX_LOST_IDS: Final = 10_000
 """Maximum number of ids that are kept of a node's loss in a window, unless the stream has another."""
 
@@ -490,13 +494,95 @@ def format_iso(moment_us: int) -> str:
     return moment.isoformat().replace("+00:00", "Z")
 
 
+InFlight = tuple[tuple[str, int], ...]
+"""Messages in flight at each node of a window that has any, in the order of its nodes."""
+
+
+class RecentLag(NamedTuple):
+    """Percentiles of the lags of recent stamps, µs."""
+
+    p50: int
+    p95: int
+    p99: int
+
+
+class RecentNode(NamedTuple):
+    """Recent figures of a node: stamps of the span, their lags, and the backlog: the messages in flight at the node.
+
+    ``departed`` have passed, ``stopped`` were filtered or rejected. A node that only counts has no known backlog.
+    """
+
+    node: str
+    arrived: int
+    departed: int
+    stopped: int
+    lag_in_us: RecentLag | None
+    lag_out_us: RecentLag | None
+    backlog: int | None
+
+    @property
+    def arrived_per_s(self) -> float:
+        """The messages stamped in, a second."""
+        return self.arrived / RECENT_SPAN_S
+
+    @property
+    def departed_per_s(self) -> float:
+        """The messages that passed, a second."""
+        return self.departed / RECENT_SPAN_S
+
+    @property
+    def stopped_per_s(self) -> float:
+        """The messages filtered or rejected, a second."""
+        return self.stopped / RECENT_SPAN_S
+
+    @property
+    def backlog_s(self) -> float | None:
+        """The time that the backlog takes at the pace of the span, s; None where nothing left the node."""
+        if not self.backlog:
+            return self.backlog
+        done = self.departed + self.stopped
+        return self.backlog * RECENT_SPAN_S / done if done else None
+
+
+class RecentFigures(NamedTuple):
+    """Recent figures of a stream: those of the span of RECENT_SPAN_S up to ``through_us``, by arrival; provisional."""
+
+    stream: str
+    through_us: int
+    nodes: tuple[RecentNode, ...]
+
+
+def recent_to_json(recent: RecentFigures) -> dict[str, Any]:
+    """Return recent figures as programs read them."""
+    return {
+        "stream": recent.stream,
+        "through": format_iso(recent.through_us),
+        "span_s": RECENT_SPAN_S,
+        "nodes": [_recent_node_to_json(one) for one in recent.nodes],
+    }
+
+
+def _recent_node_to_json(one: RecentNode) -> dict[str, Any]:
+    return {
+        "node": one.node,
+        "arrived_per_s": one.arrived_per_s,
+        "departed_per_s": one.departed_per_s,
+        "stopped_per_s": one.stopped_per_s,
+        "lag_in_us": one.lag_in_us and one.lag_in_us._asdict(),
+        "lag_out_us": one.lag_out_us and one.lag_out_us._asdict(),
+        "backlog": one.backlog,
+        "backlog_s": one.backlog_s,
+    }
+
+
 class CommittedBatch(NamedTuple):
     """Written micro-batch: the windows that were judged, the watermark, the duration, and the records it was to read.
 
-    These are 0 of a transport that does not plan what a batch reads.
+    These are 0 of a transport that does not plan what a batch reads. ``recent`` are the recent figures that are new.
     """
 
     results: tuple[WindowResult, ...]
     watermark_us: int
     took_s: float
     records: int = 0
+    recent: tuple[RecentFigures, ...] = ()

@@ -13,7 +13,14 @@ from hopwatch.dashboards import markup
 from hopwatch.dashboards.charts import pathway as drawn
 from hopwatch.dashboards.charts import shares
 from hopwatch.dashboards.context import PageContext
-from hopwatch.dashboards.pages import comparison_panel, downloads, loss_panel, stream_charts, stream_controls
+from hopwatch.dashboards.pages import (
+    comparison_panel,
+    downloads,
+    loss_panel,
+    recent_panel,
+    stream_charts,
+    stream_controls,
+)
 from hopwatch.dashboards.pages.stream_charts import ChartInputs
 from hopwatch.dashboards.queries.models import StreamRange, StreamsOverview
 from hopwatch.dashboards.queries.stream_queries import MAX_NODES, StreamRangeQuery
@@ -54,6 +61,7 @@ def draw_page(context: PageContext, standing: StreamsOverview) -> None:
     _draw_graph(context, stretch, one)
     if one is not None:
         loss_panel.draw_loss_table(context, one)
+    recent_panel.draw_recent(context)
     _draw_seam(context, stretch)
     comparison_panel.draw_comparisons(context, shown)
 

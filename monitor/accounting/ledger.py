@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from hopwatch.monitor.accounting.holes import Hole, find_touched_windows
 from hopwatch.monitor.accounting.overdue_watch import NOT_WATCHED, OverdueWatch, is_watched, read_overdue
+from hopwatch.monitor.accounting.recent_tracker import RecentTracker
 from hopwatch.monitor.accounting.unheard_instances import READABLE_REASONS, SpoolFolder, UnheardInstances, folder_of
 from hopwatch.monitor.kernel.books import (
     IN_WINDOW,
@@ -48,7 +49,16 @@ from hopwatch.monitor.kernel.window import WindowPolicy, window_starts
 from hopwatch.monitor.outliers.findings import OutlierFinding
 from hopwatch.monitor.outliers.series_tracker import SeriesTracker
 from hopwatch.monitor.payloads import FactSheet, SetAside
-from hopwatch.monitor.results import LabelCounts, NodeCounts, NodeResult, SecondCounts, Status, WindowResult
+from hopwatch.monitor.results import (
+    InFlight,
+    LabelCounts,
+    NodeCounts,
+    NodeResult,
+    RecentFigures,
+    SecondCounts,
+    Status,
+    WindowResult,
+)
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.lag_histograms import PackedLags
@@ -82,7 +92,7 @@ class LiveWindow:
 
     ``is_settled`` says that nothing was in flight when it was last judged, ``books`` are those that it was judged by,
     ``waits`` is what its missing messages wait for. Until the window is final ``watch`` is what is overdue in it; of
-    that the store knows the figures alone.
+    that the store knows the figures alone. ``in_flight`` are the messages in flight at each node that has any.
     """
 
     status: Status | None = None
@@ -93,6 +103,7 @@ class LiveWindow:
     books: bytes = b""
     waits: Waits = NO_WAITS
     watch: OverdueWatch = field(default=NOT_WATCHED, compare=False)
+    in_flight: InFlight = ()
 
     @property
     def last_sighting_us(self) -> int:
@@ -135,6 +146,7 @@ class Ledger:
     _places: dict[str, InstanceKey] = field(default_factory=dict, repr=False)
     watched: dict[str, SeriesTracker] = field(default_factory=dict, compare=False)
     """The series of each stream, taken up from the store when the first of its windows becomes final."""
+    recent: RecentTracker = field(default_factory=RecentTracker, compare=False)
 
     def absorb(self, sheets: Iterable[FactSheet]) -> set[InstanceKey]:
         """Write fact sheets into the books, list the windows they fall in, and return the keys of the books."""
@@ -317,6 +329,7 @@ class Ledger:
                 print_of_books,
                 waits,
                 watch,
+                tuple((node.node, node.in_flight) for node in result.nodes if node.in_flight),
             )
             is_final = result.status.is_final
             labels = tabulate_labels(rules.pathway, tally, result.nodes, before_us, is_final=is_final)
@@ -341,6 +354,19 @@ class Ledger:
         holes = (*self.holes, *self.unheard.records.values())
         judged.counts[_HAVING_A_SAY, :, find_touched_windows(holes, starts, horizons_us + rules.terms.settle_us)] += 1
         return judged
+
+    def renew_recent(self) -> list[RecentFigures]:
+        """Return the recent figures that are new, of the streams of which anything was ever read."""
+        streams = [stream for stream in self.ranges if stream in self.rules]
+        return list(self.recent.renew(self.rules, streams, self._sum_backlog))
+
+    def _sum_backlog(self, stream: str) -> Mapping[str, int]:
+        """Return the messages in flight at each node, in all windows that can still change."""
+        found: Counter[str] = Counter()
+        for known in self.live.get(stream, {}).values():
+            for node, messages in known.in_flight:
+                found[node] += messages
+        return found
 
     def release_memory(self) -> None:
         """Forget the values of series: what was judged will not be judged again, and there may be years of it."""

@@ -95,6 +95,34 @@ NODE_UNOBSERVED: Final = _counter(
     NODE,
 )
 
+RECENT_LAG: Final = Metric(
+    "hopwatch_node_recent_lag_seconds",
+    MetricType.SUMMARY,
+    "How late messages came in at a node and went out of it, after their event time, in the last ten seconds of "
+    f"arrival; provisional. {_NEVER}",
+    (STREAM, NODE, STAMP, QUANTILE),
+)
+RECENT_RATE: Final = _gauge(
+    "hopwatch_node_recent_messages_per_second",
+    "Messages that a node stamped a second, in the last ten seconds of arrival; provisional.",
+    STREAM,
+    NODE,
+    STAMP,
+)
+BACKLOG: Final = _gauge(
+    "hopwatch_node_backlog_messages",
+    "Messages that a node was to have and has not passed on, in all windows that can still change; those that are lost "
+    "are among them until their windows are final.",
+    STREAM,
+    NODE,
+)
+BACKLOG_TIME: Final = _gauge(
+    "hopwatch_node_backlog_seconds",
+    "The time that the backlog of a node takes at the pace of the last ten seconds. No sample where nothing passes it.",
+    STREAM,
+    NODE,
+)
+
 # Of a stream.
 
 END_TO_END_LAG: Final = Metric(
@@ -132,6 +160,11 @@ OVERDUE: Final = _gauge(
     "hopwatch_overdue_messages",
     "Messages of windows that are not final yet which are missing at some node beyond its deadline, for sure. "
     "No sample where no node of the stream has a deadline.",
+    STREAM,
+)
+RECENT_THROUGH: Final = _gauge(
+    "hopwatch_recent_timestamp_seconds",
+    "The end of the ten seconds of arrival that the recent figures of a stream are of.",
     STREAM,
 )
 PARTIAL: Final = _gauge(
@@ -271,6 +304,10 @@ NODE_METRICS: Final = (
     NODE_NEGATIVE_LAGS,
     NODE_DROPPED,
     NODE_UNOBSERVED,
+    RECENT_LAG,
+    RECENT_RATE,
+    BACKLOG,
+    BACKLOG_TIME,
 )
 STREAM_METRICS: Final = (
     END_TO_END_LAG,
@@ -280,6 +317,7 @@ STREAM_METRICS: Final = (
     IN_FLIGHT,
     DEFERRED,
     OVERDUE,
+    RECENT_THROUGH,
     PARTIAL,
     MESSAGES,
     JUDGED,

@@ -14,7 +14,7 @@ from hopwatch.monitor.metrics.catalog import BUCKETS_S
 from hopwatch.monitor.metrics.counters import CounterTotals, WindowCounters
 from hopwatch.monitor.metrics.folding import FoldingPlan
 from hopwatch.monitor.metrics.snapshot import BatchDurations, InitialState, MetricsSnapshot, StoreSnapshot
-from hopwatch.monitor.results import CommittedBatch, WindowResult
+from hopwatch.monitor.results import MAX_RECENT_AGE_US, CommittedBatch, RecentFigures, WindowResult
 from hopwatch.monitor.stream_config import StreamConfig
 
 _NO_BATCHES: Final = BatchDurations((0,) * (len(BUCKETS_S) + 1))
@@ -30,6 +30,7 @@ class MetricsRecorder:
     beginning: InitialState = field(default_factory=InitialState)
     _newest: dict[str, WindowResult] = field(default_factory=dict, init=False)
     _overdue: dict[tuple[str, int], int] = field(default_factory=dict, init=False)
+    _recent: dict[str, RecentFigures] = field(default_factory=dict, init=False)
     _counted: WindowCounters = field(init=False)
     _batches: BatchDurations = field(default=_NO_BATCHES, init=False)
     _watermark_us: int = field(init=False)
@@ -51,6 +52,7 @@ class MetricsRecorder:
         with self._lock:
             self._watermark_us = max(self._watermark_us, done.watermark_us)
             self._take(done.results)
+            self._recent |= {one.stream: one for one in done.recent}
             self._counted.count(done.results, self._watermark_us)
             counts = list(self._batches.counts)
             counts[bisect_left(BUCKETS_S, done.took_s)] += 1
@@ -91,7 +93,13 @@ class MetricsRecorder:
                 is_store_up=self._is_store_up,
                 is_config_in_force=self._is_config_in_force,
                 overdue=self._sum_overdue(),
+                recent=self._select_recent(),
             )
+
+    def _select_recent(self) -> dict[str, RecentFigures]:
+        """Return the recent figures that still say how things are."""
+        since_us = self.clock.now_us() - MAX_RECENT_AGE_US
+        return {name: one for name, one in self._recent.items() if one.through_us >= since_us and name in self.rules}
 
     def _sum_overdue(self) -> dict[str, int]:
         found: dict[str, int] = {}

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from hopwatch.monitor.metrics import catalog
 from hopwatch.monitor.metrics.counters import NODE_COLUMNS, STREAM_COLUMNS
 from hopwatch.monitor.metrics.snapshot import MetricsSnapshot
-from hopwatch.monitor.results import OTHER, UNINFORMATIVE, NodeResult, Quantiles, Verdict, WindowResult
+from hopwatch.monitor.results import OTHER, UNINFORMATIVE, NodeResult, Quantiles, RecentNode, Verdict, WindowResult
 from hopwatch.monitor.selftest.summary import SelftestSummary
 from hopwatch.probes.metrics.metric import MAX_OPEN_SERIES, Metric, Sample
 
@@ -53,6 +53,8 @@ def _stream_samples(known: MetricsSnapshot, recent: Mapping[str, WindowResult]) 
             yield Sample(catalog.NEWEST, (stream,), known.newest[stream].window_start_us / _US)
         if stream in recent:
             yield from _window_samples(stream, recent[stream])
+        if stream in known.recent:
+            yield Sample(catalog.RECENT_THROUGH, (stream,), known.recent[stream].through_us / _US)
         yield from _overdue_samples(known, stream, [stream])
     if folded:
         for place, column in enumerate(STREAM_COLUMNS):
@@ -106,6 +108,9 @@ def _all_node_samples(known: MetricsSnapshot, recent: Mapping[str, WindowResult]
                 yield from _node_samples((stream, result.node), result)
             else:
                 others.append(result)
+        for now in known.recent[stream].nodes if stream in known.recent else ():
+            if now.node in named:
+                yield from _recent_samples((stream, now.node), now)
     if known.plan.folded_series:
         yield from _folded_node_samples(others, other_totals)
 
@@ -119,6 +124,20 @@ def _node_samples(place: tuple[str, str], result: NodeResult) -> Iterator[Sample
     if result.coverage is not None:
         yield Sample(catalog.NODE_COVERAGE, place, result.coverage)
     yield Sample(catalog.NODE_DEFERRED, place, result.deferred)
+
+
+def _recent_samples(place: tuple[str, str], node: RecentNode) -> Iterator[Sample]:
+    for stamp, rate, lag in (
+        ("in", node.arrived_per_s, node.lag_in_us),
+        ("out", node.departed_per_s, node.lag_out_us),
+    ):
+        yield Sample(catalog.RECENT_RATE, (*place, stamp), rate)
+        for quantile, lag_us in zip(catalog.QUANTILE.values, lag or (), strict=False):
+            yield Sample(catalog.RECENT_LAG, (*place, stamp, quantile), lag_us / _US)
+    if node.backlog is not None:
+        yield Sample(catalog.BACKLOG, place, node.backlog)
+    if node.backlog_s is not None:
+        yield Sample(catalog.BACKLOG_TIME, place, node.backlog_s)
 
 
 def _folded_node_samples(nodes: Sequence[NodeResult], totals: Sequence[int]) -> Iterator[Sample]:

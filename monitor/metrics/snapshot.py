@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from hopwatch.monitor.metrics.counters import CounterTotals
 from hopwatch.monitor.metrics.folding import FoldingPlan
-from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.results import RecentFigures, WindowResult
 from hopwatch.monitor.selftest.summary import SelftestSummary
 from hopwatch.monitor.stream_config import StreamConfig
 
@@ -80,7 +80,8 @@ class BatchDurations:
 class MetricsSnapshot:
     """Values of the monitor at one moment; ``newest`` are the newest final windows, 0 and None mean "not known yet".
 
-    ``overdue`` is what is overdue in all windows of a stream that are not final.
+    ``overdue`` is what is overdue in all windows of a stream that are not final, ``recent`` are the recent figures of
+    streams that are no older than MAX_RECENT_AGE_US.
     """
 
     version: str
@@ -95,3 +96,4 @@ class MetricsSnapshot:
     is_store_up: bool | None
     is_config_in_force: bool = True
     overdue: Mapping[str, int] = field(default_factory=dict)
+    recent: Mapping[str, RecentFigures] = field(default_factory=dict)

@@ -25,4 +25,4 @@ class MetricsSettings(SettingsTable):
     """``[metrics]``: address of the endpoint, None if it is off, and the maximum number of series."""
 
     listen: Annotated[ListenAddress | None, BeforeValidator(parse_listen_address)] = None
-    most_series: Annotated[int, BeforeValidator(_check_series)] = 10_000
+    most_series: Annotated[int, BeforeValidator(_check_series)] = 16_000

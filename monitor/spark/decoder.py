@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from hopwatch.monitor import segment_file
+from hopwatch.monitor.kernel.recent import RecentSampler
 from hopwatch.monitor.payloads import SetAside
 from hopwatch.monitor.row_kinds import CLOCK_ROW, SET_ASIDE_ROW
 from hopwatch.monitor.spark.rows import Batches, JobRow, to_arrow
@@ -17,6 +18,7 @@ from hopwatch.monitor.spark.segment_accumulator import (
     find_undeclared,
     keeps_book,
     parse_record,
+    recent_rows,
     sender_of,
 )
 from hopwatch.monitor.spark.sources.spool import local_path
@@ -24,18 +26,23 @@ from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract import envelope, segment
 
 
-def build_decoder(rules: Mapping[str, StreamConfig]) -> Callable[[Batches], Batches]:
-    """Return the function for ``mapInArrow`` that turns Arrow batches of paths into Arrow batches of rows."""
+def build_decoder(rules: Mapping[str, StreamConfig], *, samples: bool = False) -> Callable[[Batches], Batches]:
+    """Return the function for ``mapInArrow`` that turns Arrow batches of paths into Arrow batches of rows.
+
+    Recent stamps are sampled if asked for.
+    """
 
     def decode_batches(batches: Batches) -> Batches:
         paths = (local_path(path) for batch in batches for path in batch.column(0).to_pylist())
-        yield from to_arrow(decode_segments(paths, rules))
+        yield from to_arrow(decode_segments(paths, rules, RecentSampler() if samples else None))
 
     return decode_batches
 
 
-def decode_segments(paths: Iterable[str], rules: Mapping[str, StreamConfig]) -> Iterator[JobRow]:
-    """Yield the rows of all segments, and last a clock row with the latest arrival among them."""
+def decode_segments(
+    paths: Iterable[str], rules: Mapping[str, StreamConfig], sampler: RecentSampler | None = None
+) -> Iterator[JobRow]:
+    """Yield the rows of all segments, then what the sampler has, and last a clock row with the latest arrival."""
     latest_us = None
     for path in paths:
         file = segment_file.read_segment_file(path)
@@ -46,13 +53,14 @@ def decode_segments(paths: Iterable[str], rules: Mapping[str, StreamConfig]) -> 
             continue
         latest_us = max(file.arrival_us, latest_us or file.arrival_us)
         if not file.fault:
-            yield from _decode_records(path, file.arrival_us, file.data, rules)
+            yield from _decode_records(path, file.arrival_us, file.data, SegmentAccumulator(rules, sampler))
+    yield from recent_rows(sampler)
     if latest_us is not None:
         yield JobRow(CLOCK_ROW, "", 0, 0, latest_us, b"")
 
 
-def _decode_records(path: str, arrival_us: int, data: bytes, rules: Mapping[str, StreamConfig]) -> Iterator[JobRow]:
-    intake = SegmentAccumulator(rules)
+def _decode_records(path: str, arrival_us: int, data: bytes, intake: SegmentAccumulator) -> Iterator[JobRow]:
+    rules = intake.rules
     for frame in segment.read_frames(data):
         fault: envelope.RecordError | None
         sent_by = None

@@ -17,6 +17,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from hopwatch.monitor.kernel.recent import RecentSampler
 from hopwatch.monitor.kernel.window import STRAGGLING_US
 from hopwatch.monitor.payloads import NOT_LANDED, OffsetRun, SendingInstance, SetAside
 from hopwatch.monitor.row_kinds import CLOCK_ROW, OFFSETS_ROW, SET_ASIDE_ROW
@@ -26,6 +27,7 @@ from hopwatch.monitor.spark.segment_accumulator import (
     find_undeclared,
     keeps_book,
     parse_record,
+    recent_rows,
     sender_of,
 )
 from hopwatch.monitor.stream_config import StreamConfig
@@ -74,17 +76,29 @@ class _OffsetRange:
         return f"{self.topic:.{_NAME_CHARS}}-{self.partition}-{first:020d}-{last:020d}{segment.SEGMENT_SUFFIX}"
 
 
-def build_lander(topic: str, folder: Path, rules: Mapping[str, StreamConfig]) -> Callable[[Batches], Batches]:
-    """Return the function for ``mapInArrow`` that lands records in a folder and yields batches of rows."""
+def build_lander(
+    topic: str, folder: Path, rules: Mapping[str, StreamConfig], *, samples: bool = False
+) -> Callable[[Batches], Batches]:
+    """Return the function for ``mapInArrow`` that lands records in a folder and yields batches of rows.
+
+    Recent stamps are sampled if asked for.
+    """
 
     def land_batches(batches: Batches) -> Batches:
-        yield from to_arrow(land_records(batches, topic, folder, rules))
+        sampler = RecentSampler() if samples else None
+        yield from to_arrow(land_records(batches, topic, folder, rules, sampler))
 
     return land_batches
 
 
-def land_records(batches: Batches, topic: str, folder: Path, rules: Mapping[str, StreamConfig]) -> Iterator[JobRow]:
-    """Land the records of all batches; yield what they come to, and last a clock row.
+def land_records(
+    batches: Batches,
+    topic: str,
+    folder: Path,
+    rules: Mapping[str, StreamConfig],
+    sampler: RecentSampler | None = None,
+) -> Iterator[JobRow]:
+    """Land the records of all batches; yield what they come to, then what the sampler has, and last a clock row.
 
     The clock row has the latest arrival, capped shortly after the time up to which all partitions were read before.
     Spark's watermark is the latest of all tasks. Without the cap, a fast partition would close windows for which a
@@ -95,13 +109,14 @@ def land_records(batches: Batches, topic: str, folder: Path, rules: Mapping[str,
         for batch in batches:
             for partition, record in _parse_batch(batch):
                 if partition not in ranges:
-                    ranges[partition] = _OffsetRange(topic, partition, SegmentAccumulator(rules))
+                    ranges[partition] = _OffsetRange(topic, partition, SegmentAccumulator(rules, sampler))
                 _land_record(ranges[partition], record, folder, rules)
         for one in ranges.values():
             yield from _publish(one, folder)
     finally:
         for one in ranges.values():
             _discard(one)
+    yield from recent_rows(sampler)
     latest_us = max((run.last_arrival_us for one in ranges.values() for run in one.runs), default=None)
     if latest_us is not None:
         through_us = load_read_through_us(folder)

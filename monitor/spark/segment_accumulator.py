@@ -14,14 +14,24 @@ from numpy.typing import NDArray
 
 from hopwatch.monitor.accounting.undeclared_names import IGNORED_NODE, UNKNOWN_NODE, UNKNOWN_STREAM
 from hopwatch.monitor.kernel.books import FACTS, IMPLAUSIBLE, IN_WINDOW, DropFact, PacketFact
+from hopwatch.monitor.kernel.recent import NO_STAMPS, BatchStamps, RecentSampler
 from hopwatch.monitor.kernel.tally import instance_name
 from hopwatch.monitor.pathway import COUNT, Pathway
-from hopwatch.monitor.payloads import CLAIMED_FIELDS, CLAIMS, EARLY, NOWHERE, Claims, FactSheet, SendingInstance
-from hopwatch.monitor.row_kinds import CLAIMS_ROW, FACTS_ROW
+from hopwatch.monitor.payloads import (
+    CLAIMED_FIELDS,
+    CLAIMS,
+    EARLY,
+    NOWHERE,
+    Claims,
+    FactSheet,
+    SendingInstance,
+    pack_recent,
+)
+from hopwatch.monitor.row_kinds import CLAIMS_ROW, FACTS_ROW, RECENT_ROW
 from hopwatch.monitor.spark.rows import JobRow
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract import envelope
-from hopwatch.probes.contract.batch import BatchKind
+from hopwatch.probes.contract.batch import BatchKind, MetricsStamp
 from hopwatch.probes.contract.limits import MONITOR_STREAM, NOT_STAMPED
 
 _FAR_US: Final = 2**62
@@ -96,11 +106,12 @@ def sender_of(view: envelope.RecordView) -> SendingInstance:
 
 
 class SegmentAccumulator:
-    """Gathers the records of one segment."""
+    """Gathers the records of one segment; recent stamps go to the sampler of the task, where there is one."""
 
-    def __init__(self, rules: Mapping[str, StreamConfig]) -> None:
+    def __init__(self, rules: Mapping[str, StreamConfig], sampler: RecentSampler | None = None) -> None:
         """Start empty."""
         self.rules = rules
+        self.sampler = sampler
         self._sheets: dict[SendingInstance, _Sheet] = {}
 
     def add_record(  # noqa: PLR0913, PLR0917 - a record, and where it lies
@@ -129,6 +140,10 @@ class SegmentAccumulator:
         came = (view.seq, arrival_us, complete_through_us, view.sent_at_us)
         from_us = _stamped_from_us(data, view, arrival_us) if standing == IMPLAUSIBLE else 0
         sheet.facts.append((*came, view.window_start_ms, from_us, view.count, view.kind, standing))
+        if self.sampler is not None:
+            self.sampler.note_arrival(arrival_us)
+            if config is not None and view.node in config.pathway.declared:
+                _sample_stamps(self.sampler, data, view, arrival_us, config.pathway)
         if view.kind != BatchKind.OBSERVATIONS or config is None or view.node not in config.pathway.nodes:
             return
         if config.is_removed:
@@ -158,6 +173,28 @@ class SegmentAccumulator:
             parcel = Claims(path, instance.node, name, observations, np.array(refs, CLAIMS)).pack()
             for shard in range(self.rules[instance.stream].at(window_start_ms * 1_000).shards):
                 yield JobRow(CLAIMS_ROW, instance.stream, window_start_ms, shard, None, parcel)
+
+
+def recent_rows(sampler: RecentSampler | None) -> Iterator[JobRow]:
+    """Yield the row of what a sampler has gathered, if it is anything."""
+    recent = sampler.collect() if sampler else NO_STAMPS
+    if recent.latest_us:
+        yield JobRow(RECENT_ROW, "", 0, 0, None, pack_recent(recent))
+
+
+def _sample_stamps(
+    sampler: RecentSampler, data: envelope.Buffer, view: envelope.RecordView, arrival_us: int, pathway: Pathway
+) -> None:
+    """Let a sampler take the stamps of a record of a declared node."""
+    place = view.stream, view.node, arrival_us
+    for told in view.metrics:
+        sampler.add_packet(*place, MetricsStamp(told.stamp), told.count, bytes(data[slice(*told.lag_histogram)]))
+    if view.kind == BatchKind.OBSERVATIONS:
+        lags_us = (envelope.read_packed(data, span, "<i8") for span in (view.lag_in_us, view.lag_out_us))
+        lag_in_us, lag_out_us = lags_us
+        stamps = BatchStamps(lag_in_us, lag_out_us, envelope.read_packed(data, view.outcome, "u1"))
+        is_one_sided = pathway.stamps[pathway.nodes.index(view.node)] != "both"
+        sampler.add_batch(*place, stamps, is_one_sided=is_one_sided)
 
 
 def _stamped_from_us(data: envelope.Buffer, view: envelope.RecordView, arrival_us: int) -> int:

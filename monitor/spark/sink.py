@@ -124,7 +124,9 @@ class MicroBatchSink:
             self.place.source.note_read_through(self.written.read_through_us)
         took_s = self.clock.monotonic_s() - began_s
         written = self.written
-        self.place.observer(CommittedBatch(written.results, written.watermark_us, took_s, written.records))
+        self.place.observer(
+            CommittedBatch(written.results, written.watermark_us, took_s, written.records, written.recent)
+        )
         self.report(self.written.results)
         if self.written.spent:
             # What was written into a file that is gone meanwhile is nowhere but in the segments. Nothing is asked of

@@ -36,6 +36,7 @@ from hopwatch.monitor.kernel.rollup import SpanPart
 from hopwatch.monitor.kernel.tally import NodeLags, Tally
 from hopwatch.monitor.payloads import SetAside, decode_histogram, unpack_tally
 from hopwatch.monitor.results import (
+    InFlight,
     NodeResult,
     Quantiles,
     Revision,
@@ -314,6 +315,20 @@ def read_stream_ranges(connection: Connection) -> dict[str, tuple[int, int]]:
 def read_live_windows(connection: Connection) -> Iterator[RowMapping]:
     """Yield the rows of the windows that can still change."""
     yield from connection.execute(select(tables.windows).where(tables.windows.c.is_live)).mappings()
+
+
+def read_in_flight(connection: Connection) -> dict[tuple[str, int], InFlight]:
+    """Query the messages in flight at the nodes of windows that can still change, by stream and start in µs."""
+    node, window = tables.node_windows.c, tables.windows.c
+    here = (node.stream == window.stream) & (node.window_start_us == window.window_start_us)
+    wanted = select(node.stream, node.window_start_us, node.node, node.in_flight).join_from(
+        tables.node_windows, tables.windows, here
+    )
+    found: dict[tuple[str, int], InFlight] = {}
+    for row in connection.execute(wanted.where(window.is_live, node.in_flight > 0).order_by(node.place)):
+        key = row.stream, row.window_start_us
+        found[key] = (*found.get(key, ()), (row.node, row.in_flight))
+    return found
 
 
 def read_revisions(

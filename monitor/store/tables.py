@@ -31,7 +31,7 @@ from hopwatch.monitor.kernel.count_lags import CountLags
 from hopwatch.monitor.kernel.tally import NEVER_US, NodeLags
 from hopwatch.monitor.results import NodeResult, NodeRollUp, Quantiles, Status
 
-SCHEMA_VERSION: Final = "0027"
+SCHEMA_VERSION: Final = "0028"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 FINAL_STATUSES: Final = tuple(status.value for status in Status if status.is_final)
@@ -243,6 +243,14 @@ label_counts: Final = Table(
     *_window_key(),
     Column("node", ExactText(), primary_key=True),
     Column("counts", Text, nullable=False, comment="JSON: the counts by label as they are reported"),
+)
+
+recent_figures: Final = Table(
+    "recent_figures",
+    metadata,
+    Column("stream", ExactText(), primary_key=True),
+    Column("through_us", BigInteger, nullable=False),
+    Column("nodes", Text, nullable=False, comment="JSON: what each node stamped in the span, its lags and its backlog"),
 )
 
 second_counts: Final = Table(

@@ -13,6 +13,7 @@ from hopwatch.client import results
 from hopwatch.client.results_client import parse_record
 from hopwatch.monitor.results import CountsRollUp, NodeCounts, ServerCount
 from tests.api.asked_api import AskedApi
+from tests.support.recent import recent_figures, save_recent
 from tests.support.report import reported
 from tests.support.spool import at_us, observation_batch, window_ms
 from tests.support.versions import write_versions
@@ -74,6 +75,15 @@ def test_a_comparison_is_that_of_the_command(
     assert (found["windows"], found["loss"]["verdict"]) == (6, "NOT_WORSE")
 
 
+def test_recent_figures_are_those_of_the_command(
+    api: AskedApi, workspace: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of one stream."""
+    save_recent(workspace.store_url, recent_figures())
+    assert workspace.run("top", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["streams"] == [api.json("/v1/streams/orders/recent")]
+
+
 def test_lost_ids_are_paged(api: AskedApi) -> None:
     """All that the store has of a node and window, and where the next page begins."""
     path = f"/v1/streams/orders/windows/{WINDOW}/lost/b"
@@ -115,6 +125,7 @@ def test_a_store_that_takes_the_place_of_another_is_read(tmp_path: Path) -> None
         ("/v1/streams/orders/nodes/b", results.NodeWindows),
         (f"/v1/streams/orders/windows/{WINDOW}/lost/b", results.MissingIds),
         ("/v1/streams/orders/nodes/b/comparison?candidate=2", results.ComparisonFigures),
+        ("/v1/streams/orders/recent", results.RecentStream),
         ("/v1/streams/orders/hours", results.Hours),
         ("/v1/streams/orders/days", results.Days),
         ("/v1/messages/1", results.MessageJourney),
@@ -125,8 +136,11 @@ def test_a_store_that_takes_the_place_of_another_is_read(tmp_path: Path) -> None
         ("/v1/completeness?contract=strict&until=2026-01-01T00:01:00Z", results.SpanCompleteness),
     ],
 )
-def test_answers_are_the_records_that_the_client_has(api: AskedApi, path: str, record: type) -> None:
+def test_answers_are_the_records_that_the_client_has(
+    api: AskedApi, workspace: Workspace, path: str, record: type
+) -> None:
     """Every answer is a typed record, whose fields are all there; whoever has it already is told so."""
+    save_recent(workspace.store_url, recent_figures())
     answer = api.get(path)
     assert answer.status_code == 200, answer.text
     found = parse_record(record, answer.json())
@@ -160,6 +174,8 @@ def test_a_node_that_counts_has_the_same_fields_in_the_client(record: type, show
         ("/v1/streams/orders/nodes/nix/comparison", 404, "the path of orders has no node 'nix' that stamps ids"),
         ("/v1/streams/orders/nodes/b/comparison", 404, "b of orders has said no value of the label version"),
         ("/v1/streams/orders/nodes/b/comparison?max_loss_increase=2", 422, "the request is invalid: see errors"),
+        ("/v1/streams/nix/recent", 404, "the store has no stream 'nix'"),
+        ("/v1/streams/orders/recent", 404, "the store has no recent figures of orders: run --once makes none"),
         ("/v1/messages/", 422, "the request is invalid: see errors"),
         ("/v1/streams/orders/windows/2025-01-01T00:00:00Z", 404, "the store has no window of orders that starts at"),
         ("/v1/streams/orders/windows/2026-01-01T00:00:01Z", 422, "a window starts at a whole UTC minute"),

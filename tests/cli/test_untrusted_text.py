@@ -105,6 +105,7 @@ CALLS: Final[dict[str, tuple[str, ...]]] = {
     "pathway diff": ELSEWHERE,
     "pathway discover": (*CONFIG, "--stream", "{strange}"),
     "pathway history": (*CONFIG, "--stream", "{strange}"),
+    "top": (*CONFIG, "--stream", "{strange}"),
     "quarantine list": (*CONFIG, *ORDERS),
     "quarantine replay": (*CONFIG, *ORDERS, "--all"),
     "quarantine show": (*CONFIG, *ORDERS, "{event}"),

@@ -24,6 +24,7 @@ ASKED: Final[dict[str, list[str]]] = {
     "report by hour": ["report", "--by", "hour"],
     "report --html": ["report", "--html", "report.html"],
     "compare": ["compare", "--stream", "orders", "--node", "b", "--candidate", "2"],
+    "top": ["top"],
     "find": ["find", "00" * 16],
     "find many": ["find", "--ids-from", "ids.txt"],
     "outliers": ["outliers", "list"],

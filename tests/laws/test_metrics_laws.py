@@ -15,6 +15,7 @@ from hopwatch.monitor.results import CommittedBatch, Quantiles, Status, Verdict,
 from hopwatch.monitor.settings.metrics import MIN_SERIES
 from hopwatch.probes.metrics.metric import MetricType
 from tests.support.metrics_page import STORE_SNAPSHOT, make_recorder, samples_of
+from tests.support.recent import recent_figures
 from tests.support.windows import at, window
 
 LAG = Quantiles(9, 1, 2, 3, 4, 5)
@@ -32,7 +33,10 @@ def test_there_are_never_more_series_than_allowed(streams: int, nodes: int, room
     nodes_of = dict.fromkeys(names, lags)
     of.committed(
         CommittedBatch(
-            tuple(window(0, stream=f"s{n}", names=names, nodes=nodes_of, lag_us=LAG) for n in range(streams)), at(5), 1
+            tuple(window(0, stream=f"s{n}", names=names, nodes=nodes_of, lag_us=LAG) for n in range(streams)),
+            at(5),
+            1,
+            recent=tuple(recent_figures(f"s{n}", names) for n in range(streams)),
         )
     )
     of.read(STORE_SNAPSHOT)

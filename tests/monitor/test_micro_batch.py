@@ -18,12 +18,12 @@ from hopwatch.monitor.kernel.deferrals import Waits
 from hopwatch.monitor.kernel.tally import NEVER_US
 from hopwatch.monitor.kernel.window import STRAGGLING_US
 from hopwatch.monitor.payloads import Claims, pack_tally, split_payloads
-from hopwatch.monitor.results import Status
+from hopwatch.monitor.results import RecentFigures, RecentLag, RecentNode, Status
 from hopwatch.monitor.row_kinds import CLAIMS_ROW, TALLY_ROW
 from hopwatch.monitor.spark import claim_reader
 from hopwatch.monitor.spark.decoder import decode_segments
 from hopwatch.monitor.spark.rows import join_rows
-from hopwatch.monitor.store import dialect, reader, schema, writer
+from hopwatch.monitor.store import dialect, reader, recent_figures, schema, writer
 from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.support.batch_traffic import traffic
@@ -271,3 +271,46 @@ def test_windows_of_a_stream_that_is_configured_no_more_are_left_alone(engine: E
         assert list(micro_batch.conclude_windows(connection, ledger, {}, NEVER_US)) == []
         micro_batch.forget_windows(connection, ledger, NEVER_US)
         assert reader.read_window(connection, "orders", START_US) == before
+
+
+# Recent figures
+
+
+def test_each_micro_batch_renews_recent_figures(engine: Engine, tmp_path: Path) -> None:
+    """By what it read, and with what is in flight; of the store the same as the observer is told."""
+    stream = MicroBatches(STREAM_CONFIGS, engine)
+    first = write_segment(tmp_path / "1.seg", observation_batch(range(10)), arrival_us=at_us(20))
+    stream.run([first, write_segment(tmp_path / "2.seg", observation_batch(range(4), "b"), arrival_us=at_us(21))])
+    stream.run([write_segment(tmp_path / "3.seg", make_batch(BatchKind.HEARTBEAT), arrival_us=at_us(23))])
+    with engine.connect() as connection:
+        found = recent_figures.read_recent(connection, "orders")
+        assert recent_figures.read_recent(connection, "nix") is None
+    lags = RecentLag(1_000, 1_000, 1_000), RecentLag(2_000, 2_000, 2_000)
+    nodes = RecentNode("a", 10, 10, 0, *lags, 0), RecentNode("b", 4, 4, 0, *lags, 6)
+    assert found == RecentFigures("orders", at_us(22), nodes)
+
+
+def test_the_backlog_outlasts_a_restart(engine: Engine, tmp_path: Path) -> None:
+    """The store knows what is in flight; stamps of before are in no figures any more."""
+    stream = MicroBatches(STREAM_CONFIGS, engine)
+    stream.run([write_segment(tmp_path / "1.seg", observation_batch(range(10)), arrival_us=at_us(20))])
+    stream.restart()
+    stream.run([write_segment(tmp_path / "2.seg", make_batch(BatchKind.HEARTBEAT, seq=1), arrival_us=at_us(22))])
+    with engine.connect() as connection:
+        found = recent_figures.read_recent(connection, "orders")
+    assert found is not None
+    assert [(node.arrived, node.backlog) for node in found.nodes] == [(0, 0), (0, 10)]
+
+
+def test_a_lost_message_leaves_the_backlog_when_its_window_is_final(engine: Engine, tmp_path: Path) -> None:
+    """Then it is a loss, and nothing that is still to be done."""
+    stream, final_s, backlogs = MicroBatches(STREAM_CONFIGS, engine), 60 + 150 + 30, []
+    stream.run([write_segment(tmp_path / "1.seg", observation_batch(range(3)), arrival_us=at_us(20))])
+    for number, second in enumerate((200, final_s + 1, final_s + 2)):
+        beat = make_batch(BatchKind.HEARTBEAT, seq=number + 1)
+        stream.run([write_segment(tmp_path / f"{second}.seg", beat, arrival_us=at_us(second))])
+        with engine.connect() as connection:
+            found = recent_figures.read_recent(connection, "orders")
+        assert found is not None
+        backlogs.append(found.nodes[1].backlog)
+    assert backlogs == [3, 3, 0]

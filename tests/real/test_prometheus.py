@@ -21,6 +21,7 @@ from servers.process import until
 from servers.prometheus import Prometheus, promtool
 from tests.support import shipped_files
 from tests.support.metrics_page import STORE_SNAPSHOT, make_recorder
+from tests.support.recent import recent_figures
 from tests.support.windows import window
 
 LAG: Final = Quantiles(100, 1, 500_000, 1_500_000, 2_500_000, 9_000_000)
@@ -39,7 +40,8 @@ def now_window(**what: Any) -> WindowResult:  # noqa: ANN401 - the fields of a w
 
 def commit(of: MetricsRecorder, *results: WindowResult) -> None:
     """Let a micro-batch be written now."""
-    of.committed(CommittedBatch(results, CLOCK.now_us(), 0.5))
+    now_us = CLOCK.now_us()
+    of.committed(CommittedBatch(results, now_us, 0.5, recent=(recent_figures("orders", NODES, now_us),)))
 
 
 @contextmanager
@@ -57,7 +59,7 @@ def served(of: MetricsRecorder) -> Iterator[MetricsServer]:
 def of() -> MetricsRecorder:
     """Return what is measured of a stream that loses 2 %, of one that nobody knows of, and of others, partly folded."""
     made = make_recorder(
-        "orders", "blind", *(f"s{n:02}" for n in range(60)), path=" -> ".join(NODES), most_series=2_165, clock=CLOCK
+        "orders", "blind", *(f"s{n:02}" for n in range(60)), path=" -> ".join(NODES), most_series=2_255, clock=CLOCK
     )
     made.read(replace(STORE_SNAPSHOT, read_at_us=CLOCK.now_us()))
     # A stream without a deadline has no sample of what is overdue.

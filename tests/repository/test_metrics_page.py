@@ -74,7 +74,7 @@ def test_numbers_on_the_page_are_those_of_the_program() -> None:
 def test_metrics_and_files_that_are_named_are_there(page: str) -> None:
     """By their whole names."""
     known = {metric.name for metric in (*catalog.ALL_METRICS, *COMPONENT_METRICS, *SCALING_METRICS)} | {
-        "hopwatch_node_lag_in_p95_seconds"
+        "hopwatch_node_recent_lag_in_p95_seconds"
     }
     assert set(re.findall(r"\bhopwatch_[a-z0-9_]+\b", page)) <= known
     for path in re.findall(r"\]\(([^)#:]+)\)", page):

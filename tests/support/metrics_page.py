@@ -38,7 +38,7 @@ def stream_configs(*streams: str, path: str = "a -> b") -> dict[str, StreamConfi
 def make_recorder(
     *streams: str,
     path: str = "a -> b",
-    most_series: int = 10_000,
+    most_series: int = 16_000,
     clock: Clock | None = None,
     beginning: InitialState | None = None,
 ) -> MetricsRecorder:

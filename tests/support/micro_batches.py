@@ -18,6 +18,7 @@ from sqlalchemy import Engine
 
 from hopwatch.monitor import micro_batch, rejudgement
 from hopwatch.monitor.accounting.ledger import Ledger
+from hopwatch.monitor.kernel.recent import RecentSampler
 from hopwatch.monitor.kernel.tally import NEVER_US
 from hopwatch.monitor.micro_batch import BatchFollower
 from hopwatch.monitor.rejudgement import Rejudged, Span
@@ -120,7 +121,7 @@ class MicroBatches:
         state.init(handle)  # type: ignore[arg-type]  # all of it that the processor uses
         timers = _Timers(self.watermark_us // 1_000)
         by_key: dict[Key, list[JobRow]] = {}
-        for row in join_rows(decode_segments(paths, self.rules)):
+        for row in join_rows(decode_segments(paths, self.rules, RecentSampler())):
             if row.kind != CLOCK_ROW:
                 by_key.setdefault(tuple(getattr(row, name) for name in KEY_COLUMNS), []).append(row)
         out: list[Any] = []

@@ -91,7 +91,7 @@ class KafkaSource:
         reader = spark.readStream.format("kafka").options(**self._options(cores))
         # Records that have aged out become a hole, and the job goes on.
         reader = reader.option("failOnDataLoss", "false").option("maxOffsetsPerTrigger", str(self.max_records))
-        return self._landed(reader.option("startingOffsets", "earliest").load(), self.landed, rules)
+        return self._landed(reader.option("startingOffsets", "earliest").load(), self.landed, rules, samples=True)
 
     def batch(self, spark: SparkSession, rules: Mapping[str, StreamConfig]) -> DataFrame:
         """Return the rows of all records that are there now; columns of DECODED."""
@@ -187,8 +187,11 @@ class KafkaSource:
     def _of_batch(self) -> Path:
         return self.landed / "once"
 
-    def _landed(self, records: DataFrame, folder: Path, rules: Mapping[str, StreamConfig]) -> DataFrame:
-        return records.select(*KAFKA_COLUMNS).mapInArrow(build_lander(self.place.topic, folder, rules), DECODED_COLUMNS)
+    def _landed(
+        self, records: DataFrame, folder: Path, rules: Mapping[str, StreamConfig], *, samples: bool = False
+    ) -> DataFrame:
+        lander = build_lander(self.place.topic, folder, rules, samples=samples)
+        return records.select(*KAFKA_COLUMNS).mapInArrow(lander, DECODED_COLUMNS)
 
     def _options(self, tasks: int) -> dict[str, str]:
         return {

@@ -131,7 +131,7 @@ class SpoolSource:
     def stream(self, spark: SparkSession, rules: Mapping[str, StreamConfig]) -> DataFrame:
         """Return the rows of segments as they come, in order of arrival."""
         return spool.read_stream(spark, self.folder, BYTES_PER_TRIGGER).mapInArrow(
-            build_decoder(rules), DECODED_COLUMNS
+            build_decoder(rules, samples=True), DECODED_COLUMNS
         )
 
     def batch(self, spark: SparkSession, rules: Mapping[str, StreamConfig]) -> DataFrame:

@@ -16,6 +16,7 @@ from hopwatch.monitor.results import OTHER, CommittedBatch, Quantiles, Status, V
 from hopwatch.monitor.settings.metrics import MIN_SERIES
 from hopwatch.probes.metrics.metric import MAX_OPEN_SERIES
 from tests.support.metrics_page import STORE_SNAPSHOT, make_recorder, sample_value, samples_of
+from tests.support.recent import recent_figures
 from tests.support.windows import at, window
 
 LAG = Quantiles(100, 1, 500_000, 1_500_000, 2_500_000, 9_000_000)
@@ -270,6 +271,7 @@ def test_every_metric_can_be_shown() -> None:
     of = after(window(0, lag_us=LAG, nodes={"b": {"lag_in_us": LAG}}))
     of.change_rules({"orders": replace(of.rules["orders"], deadlines=(("b", 1_000_000),))}, of.plan)
     of.read(STORE_SNAPSHOT)
+    of.committed(CommittedBatch((), at(10), 0.5, recent=(recent_figures(),)))
     assert {sample.metric for sample in build_samples(of.known())} == set(catalog.ALL_METRICS)
 
 

@@ -21,7 +21,7 @@ def settings(tmp_path: Path, text: str, **environ: str) -> Any:  # noqa: ANN401 
 def test_without_a_word_nothing_is_served(tmp_path: Path) -> None:
     """And were it, there would be at most 10,000 series."""
     found = settings(tmp_path, "")
-    assert (found.listen, found.most_series) == (None, 10_000)
+    assert (found.listen, found.most_series) == (None, 16_000)
 
 
 @pytest.mark.parametrize(

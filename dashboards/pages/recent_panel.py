@@ -1,0 +1,28 @@
+"""Panel of recent figures: throughput, lag and backlog of each node in the last seconds."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import streamlit as st
+
+from hopwatch.dashboards import markup
+from hopwatch.dashboards.context import PageContext
+from hopwatch.dashboards.queries.recent_figures import RecentFiguresQuery
+from hopwatch.display import texts
+from hopwatch.display.recent import RECENT_COLUMNS, build_recent_rows, describe_recent
+
+_KINDS: Final = ("hw-name", *["hw-number"] * (len(RECENT_COLUMNS) - 1))
+_HEAD: Final = tuple((name.capitalize(), kind) for name, kind in zip(RECENT_COLUMNS, _KINDS, strict=True))
+
+
+def draw_recent(context: PageContext) -> None:
+    """Draw the recent figures of the selected stream; nothing where the monitor makes none."""
+    recent = context.fetch(RecentFiguresQuery(context.address.stream)).value
+    if recent is None or not recent.nodes:
+        return
+    told = describe_recent(recent, context.clock.now_us(), texts.format_second(recent.through_us, context.zone))
+    note = f"Provisional: {told}. The backlog is what a node was to have and has not passed on yet."
+    rows = [[markup.escape_html(cell) for cell in row] for row in build_recent_rows(recent)]
+    with st.container(border=True, key="recent"):
+        st.html(markup.title("Now", note) + markup.table(_HEAD, rows, "hw-labels", "Throughput, lag and backlog now"))

@@ -1,0 +1,64 @@
+"""Recent figures in words: a line of a table for each node, and how old they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from hopwatch.display import texts
+from hopwatch.monitor.results import MAX_RECENT_AGE_US, RECENT_SPAN_S, RecentFigures, RecentLag, RecentNode
+
+RECENT_COLUMNS: Final = (
+    "node",
+    "in/s",
+    "out/s",
+    "lag in p50",
+    "lag in p95",
+    "lag out p50",
+    "lag out p95",
+    "backlog",
+    "backlog time",
+)
+"""Heads of the columns; the first one is words."""
+_SECOND_US: Final = 1_000_000
+
+
+def build_recent_rows(recent: RecentFigures) -> list[tuple[str, ...]]:
+    """Return a row for each node, in the order of RECENT_COLUMNS."""
+    return [
+        (
+            node.node,
+            _format_rate(node.arrived_per_s),
+            _format_rate(node.departed_per_s),
+            *_format_lags(node.lag_in_us),
+            *_format_lags(node.lag_out_us),
+            texts.format_count(node.backlog),
+            _format_backlog_time(node),
+        )
+        for node in recent.nodes
+    ]
+
+
+def describe_recent(recent: RecentFigures, now_us: int, moment: str) -> str:
+    """Return of which span the figures are, and how old they are; ``moment`` is the end of the span as it is shown."""
+    told = f"{RECENT_SPAN_S} s of arrival up to {moment}, {texts.format_age(max(0, now_us - recent.through_us))} ago"
+    return f"{told}: the monitor has read nothing since" if is_old(recent, now_us) else told
+
+
+def is_old(recent: RecentFigures, now_us: int) -> bool:
+    """Return whether figures no longer say how things are."""
+    return now_us - recent.through_us > MAX_RECENT_AGE_US
+
+
+def _format_rate(per_s: float) -> str:
+    return f"{per_s:,.0f}" if per_s >= RECENT_SPAN_S or per_s == int(per_s) else f"{per_s:.1f}"
+
+
+def _format_lags(lag: RecentLag | None) -> Sequence[str]:
+    return [texts.format_lag(lag_us) for lag_us in (lag.p50, lag.p95)] if lag else [texts.NONE] * 2
+
+
+def _format_backlog_time(node: RecentNode) -> str:
+    if node.backlog_s is None:
+        return "no end" if node.backlog else texts.NONE
+    return texts.format_lag(node.backlog_s * _SECOND_US)

@@ -1,0 +1,35 @@
+"""Recent figures in the store: the last of each stream."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from hopwatch.monitor.results import RecentFigures, RecentLag, RecentNode
+from hopwatch.monitor.store import dialect, tables
+
+_column = tables.recent_figures.c
+
+
+def save_recent(connection: Connection, recent: Sequence[RecentFigures]) -> None:
+    """Write the figures of some streams in place of those of before."""
+    if recent:
+        rows = [{"stream": one.stream, "through_us": one.through_us, "nodes": json.dumps(one.nodes)} for one in recent]
+        connection.execute(dialect.upsert(connection, tables.recent_figures), rows)
+
+
+def read_recent(connection: Connection, stream: str) -> RecentFigures | None:
+    """Query the figures of a stream; None where there never were any."""
+    row = connection.execute(select(tables.recent_figures).where(_column.stream == stream)).first()
+    if row is None:
+        return None
+    return RecentFigures(row.stream, row.through_us, tuple(_parse_node(one) for one in json.loads(row.nodes)))
+
+
+def _parse_node(packed: list[Any]) -> RecentNode:
+    node, arrived, departed, stopped, lag_in_us, lag_out_us, backlog = packed
+    lag_in, lag_out = (RecentLag(*lag_us) if lag_us else None for lag_us in (lag_in_us, lag_out_us))
+    return RecentNode(node, arrived, departed, stopped, lag_in, lag_out, backlog)

@@ -1,0 +1,33 @@
+"""Tests of the panel of recent figures on the page of a stream."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.dashboard_stores import build_windows, fill, open_page, plain, read_page, store_url
+from tests.support.recent import recent_figures, save_recent
+from tests.support.windows import at
+
+TITLE = "10 s of arrival up to"
+
+
+def read_stream(url: str) -> str:
+    """Return the text of the page of a stream."""
+    return plain(read_page(open_page(url, page="stream", stream="orders")))
+
+
+def test_recent_figures_say_up_to_when_they_are(tmp_path: Path) -> None:
+    """And that they are provisional; a line a node."""
+    url = store_url(tmp_path)
+    fill(url, *build_windows())
+    save_recent(url, recent_figures(through_us=at(12) - 3_000_000))
+    told = read_stream(url)
+    assert "Now Provisional: 10 s of arrival up to 2026-01-01 00:11:57 UTC, 3 s ago." in told
+    assert "a 201 200 1.0 s 1.5 s 1.1 s 1.6 s 600 3.0 s" in told
+
+
+def test_a_stream_without_recent_figures_has_no_panel(tmp_path: Path) -> None:
+    """As one that run --once has read."""
+    url = store_url(tmp_path)
+    fill(url, *build_windows())
+    assert TITLE not in read_stream(url)

@@ -1,0 +1,168 @@
+"""Laws of recent figures: those of the slow model, however records are read; and a cost that is bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hopwatch.monitor.accounting.recent_tracker import RecentTracker
+from hopwatch.monitor.kernel.deferrals import NEVER_US
+from hopwatch.monitor.kernel.recent import (
+    MAX_SECOND_LAGS,
+    MAX_SECONDS,
+    BatchStamps,
+    RecentSampler,
+    RecentStamps,
+    summarize_stamps,
+)
+from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.payloads import unpack_recent
+from hopwatch.monitor.results import RecentFigures
+from hopwatch.monitor.row_kinds import RECENT_ROW
+from hopwatch.monitor.spark.decoder import decode_segments
+from hopwatch.monitor.stream_config import StreamConfig
+from hopwatch.probes.contract.batch import Batch, Outcome
+from hopwatch.probes.contract.limits import NOT_STAMPED
+from tests.model.recent import Seen, end_of_span, figures
+from tests.support.spool import WINDOW_POLICY, at_us, observation_batch, pack_lags, write_segment
+
+NODES: Final = ("a", "b", "c")
+RULES: Final = {
+    "orders": StreamConfig(Pathway.parse("a -> b -> c", stamps={"c": "in"}), WINDOW_POLICY),
+    "silent": StreamConfig(Pathway.parse("x -> y"), WINDOW_POLICY),
+}
+EMPTY: Final = np.empty(0, np.uint8)
+
+lags = st.one_of(st.none(), st.integers(-5, 60_000_000), st.sampled_from([2**62, -(2**62)]))
+outcomes = st.sampled_from([0, 0, 0, 1, 2, 3])
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> list[Seen]:
+    """Draw a batch: observations of a node that arrived together, each of which that passed has a stamp."""
+    node, arrival_us = draw(st.sampled_from(NODES)), at_us(70) + draw(st.integers(0, 25_000_000))
+    seen = []
+    for lag_in_us, lag_out_us, outcome in draw(st.lists(st.tuples(lags, lags, outcomes), min_size=1, max_size=6)):
+        has_stamp = outcome or lag_in_us is not None or lag_out_us is not None
+        seen.append(Seen(node, arrival_us, lag_in_us if has_stamp else 7, lag_out_us, outcome))
+    return seen
+
+
+def encode_batch(seen: list[Seen], seq: int) -> Batch:
+    """Return the batch of some observations; a field that says nothing is left out."""
+    sides = [[one.lag_in_us for one in seen], [one.lag_out_us for one in seen]]
+    packed = [
+        pack_lags(*(NOT_STAMPED if us is None else us for us in side)) if any(us is not None for us in side) else b""
+        for side in sides
+    ]
+    said = bytes(one.outcome for one in seen) if any(one.outcome for one in seen) else b""
+    return observation_batch(
+        range(len(seen)), seen[0].node, seq=seq, lag_in_us=packed[0], lag_out_us=packed[1], outcome=said
+    )
+
+
+def read_parts(folder: Path, batches: list[list[Seen]], tasks: int) -> list[list[RecentStamps]]:
+    """Return what each of some tasks has read: of a segment a batch, those of a task in one micro-batch."""
+    paths: list[list[str]] = [[] for _ in range(tasks)]
+    for seq, seen in enumerate(batches):
+        path = write_segment(folder / f"{seq}.seg", encode_batch(seen, seq), arrival_us=seen[0].arrival_us)
+        paths[seq % tasks].append(str(path))
+    read = [decode_segments(of_task, RULES, RecentSampler()) for of_task in paths]
+    return [[unpack_recent(row.payload) for row in rows if row.kind == RECENT_ROW] for rows in read]
+
+
+def renew(tracker: RecentTracker, backlog: Mapping[str, int]) -> RecentFigures:
+    """Return the new figures of the stream."""
+    (found,) = tracker.renew(RULES, ["orders"], lambda _: backlog)
+    return found
+
+
+@given(drawn=st.lists(batches(), min_size=1, max_size=12), tasks=st.integers(1, 4), backlog=st.integers(0, 9))
+def test_figures_are_those_of_the_model(drawn: list[list[Seen]], tasks: int, backlog: int) -> None:
+    """Records may be spread over tasks in any way; a node of which nothing was read has zeros."""
+    tracker = RecentTracker()
+    with TemporaryDirectory() as folder:
+        parts = read_parts(Path(folder), drawn, tasks)
+    tracker.absorb((part for of_task in parts for part in of_task), NEVER_US)
+    found, seen = renew(tracker, {"b": backlog}), [one for batch in drawn for one in batch]
+    end_s = end_of_span(max(one.arrival_us for one in seen))
+    assert found.through_us == end_s * 1_000_000
+    for node in found.nodes:
+        expected = figures(seen, node.node, end_s, one_side=node.node == "c")
+        assert {name: getattr(node, name) for name in expected} == expected
+        assert node.backlog == (backlog if node.node == "b" else 0)
+
+
+@given(drawn=st.lists(batches(), min_size=2, max_size=12))
+def test_the_end_of_the_span_never_goes_back(drawn: list[list[Seen]]) -> None:
+    """Of micro-batches in any order each renews the figures up to the latest arrival so far."""
+    tracker, ends_us = RecentTracker(), []
+    with TemporaryDirectory() as folder:
+        parts = read_parts(Path(folder), drawn, len(drawn))
+    for number, part in enumerate(parts):
+        tracker.absorb(part, NEVER_US)
+        ends_us += [one.through_us for one in tracker.renew(RULES, ["orders"], lambda _: {})]
+        so_far = max(seen[0].arrival_us for seen in drawn[: number + 1])
+        assert ends_us[-1] == end_of_span(so_far) * 1_000_000
+    assert ends_us == sorted(ends_us)
+    seen = [one for batch in drawn for one in batch]
+    end_s = ends_us[-1] // 1_000_000
+    whole = summarize_stamps([part for of_task in parts for part in of_task], end_s)
+    for node in NODES:
+        expected = figures(seen, node, end_s, one_side=node == "c")
+        told = whole.get(("orders", node))
+        assert (told[0].stamps if told else 0) == expected["arrived"]
+
+
+@pytest.mark.parametrize(
+    ("size", "batches_a_second"), [(1, 4_000), (511, 1), (512, 40), (513, 40), (65_535, 1), (65_535, 4)]
+)
+def test_stamps_are_counted_and_lags_are_sampled_evenly(size: int, batches_a_second: int) -> None:
+    """Ranks are off by at most 2 %, and no more is kept of a second than is said, however many there are."""
+    chance, sampler, every = np.random.default_rng(7), RecentSampler(), []
+    for second in range(10):
+        for _ in range(batches_a_second):
+            lags_us = chance.lognormal(10, 2, size).astype(np.int64)
+            every.append(lags_us)
+            stamps = BatchStamps(lags_us, lags_us + 5, EMPTY)
+            sampler.add_batch("orders", "a", second * 1_000_000, stamps, is_one_sided=False)
+    kept = sampler.collect()
+    assert kept.counts["lags"].max() <= min(2 * MAX_SECOND_LAGS, size * batches_a_second)
+    traffic = summarize_stamps([kept], 10)["orders", "a"]
+    ordered = np.sort(np.concatenate(every))
+    for side, more_us in zip(traffic, (0, 5), strict=False):
+        assert side.stamps == len(ordered)
+        assert side.lag_us is not None
+        ranks = np.searchsorted(ordered, np.array(side.lag_us) - more_us) / len(ordered)
+        assert np.abs(ranks - (0.5, 0.95, 0.99)).max() < 0.02
+
+
+def test_outcomes_of_large_batches_are_told_apart() -> None:
+    """A message that is stopped has no lag out, a deferred one none at all, also where lags are sampled."""
+    sampler, outcome = RecentSampler(), np.zeros(4_000, np.uint8)
+    outcome[:1_000], outcome[1_000:1_500], outcome[1_500:3_000] = Outcome.FILTERED, Outcome.REJECTED, Outcome.DEFERRED
+    lags_us = np.arange(4_000)
+    sampler.add_batch("orders", "a", 0, BatchStamps(lags_us, lags_us, outcome), is_one_sided=False)
+    came, left, stopped = summarize_stamps([sampler.collect()], 1)["orders", "a"]
+    assert (came.stamps, left.stamps, stopped.stamps) == (2_500, 1_000, 1_500)
+    assert left.lag_us is not None
+    assert min(left.lag_us) >= 3_000
+
+
+@given(seconds=st.lists(st.integers(0, 400), min_size=1, max_size=200))
+def test_a_task_keeps_the_last_seconds_alone(seconds: list[int]) -> None:
+    """Of a backlog of hours, in whatever order its records come, only what the next spans may need."""
+    sampler, lags_us = RecentSampler(), np.array([5], np.int64)
+    for second in seconds:
+        sampler.add_batch("orders", "a", second * 1_000_000, BatchStamps(lags_us, lags_us, EMPTY), is_one_sided=False)
+    kept = sampler.collect()
+    newest = max(seconds)
+    expected = sorted(2 * [second for second in seconds if second > newest - MAX_SECONDS])
+    assert sorted(np.repeat(kept.counts["second"], kept.counts["stamps"]).tolist()) == expected

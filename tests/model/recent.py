@@ -1,0 +1,57 @@
+"""Recent figures, one observation after the other, as SEMANTICS.md defines them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from math import ceil
+from typing import Any, NamedTuple
+
+SPAN_S = 10
+
+
+class Seen(NamedTuple):
+    """An observation that a node stamped, in a batch that arrived then; ``outcome`` is as on the wire, 3 deferred."""
+
+    node: str
+    arrival_us: int
+    lag_in_us: int | None
+    lag_out_us: int | None
+    outcome: int
+
+
+def end_of_span(read_through_us: int) -> int:
+    """Give the last whole second that is half a second or more before a moment, in s."""
+    return (read_through_us - 500_000) // 1_000_000
+
+
+def figures(seen: Iterable[Seen], node: str, end_s: int, *, one_side: bool) -> dict[str, Any]:
+    """Give the figures of a node in the span that ends at a second."""
+    came: list[int] = []
+    left: list[int] = []
+    stopped = 0
+    for one in seen:
+        if one.node != node or not (end_s - SPAN_S) * 1_000_000 <= one.arrival_us < end_s * 1_000_000:
+            continue
+        lag_in_us, lag_out_us = one.lag_in_us, one.lag_out_us
+        if one_side:
+            lag_in_us = lag_out_us = lag_out_us if lag_in_us is None else lag_in_us
+        if lag_in_us is not None and one.outcome != 3:
+            came.append(lag_in_us)
+        if lag_out_us is not None and one.outcome == 0:
+            left.append(lag_out_us)
+        stopped += one.outcome in {1, 2}
+    return {
+        "arrived": len(came),
+        "departed": len(left),
+        "stopped": stopped,
+        "lag_in_us": percentiles(came),
+        "lag_out_us": percentiles(left),
+    }
+
+
+def percentiles(lags_us: list[int]) -> tuple[int, ...] | None:
+    """Give the least lag such that half, 95 % and 99 % of all are not greater; nothing of none."""
+    ordered = sorted(lags_us)
+    shares = (Fraction(1, 2), Fraction(95, 100), Fraction(99, 100))
+    return tuple(ordered[ceil(share * len(ordered)) - 1] for share in shares) if ordered else None

@@ -1,0 +1,26 @@
+"""Recent figures of a stream, as a micro-batch makes them, and a store with some."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hopwatch.monitor.results import RecentFigures, RecentLag, RecentNode
+from hopwatch.monitor.store import dialect
+from hopwatch.monitor.store import recent_figures as stored
+from tests.support.windows import at
+
+
+def recent_figures(
+    stream: str = "orders", nodes: Sequence[str] = ("a", "b"), through_us: int = at(10)
+) -> RecentFigures:
+    """Return figures in which each node passes 200 messages a second, stops one, and has 600 to pass yet."""
+    lags = RecentLag(1_000_000, 1_500_000, 2_000_000), RecentLag(1_100_000, 1_600_000, 2_100_000)
+    return RecentFigures(stream, through_us, tuple(RecentNode(node, 2_010, 2_000, 10, *lags, 600) for node in nodes))
+
+
+def save_recent(store_url: str, *figures: RecentFigures) -> None:
+    """Write figures into a store."""
+    engine = dialect.create_engine(store_url)
+    with engine.execution_options(writes=True).begin() as connection:
+        stored.save_recent(connection, figures)
+    engine.dispose()
