@@ -1,4 +1,4 @@
-"""Cost of a trigger with 400 live windows: with data for each window, with the pulse alone, and idle."""
+"""Cost of a trigger with four live windows a stream: with data for each window, with the pulse alone, and idle."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _EVERY_US: Final = 1_000_000
 class TriggerRounds:
     """Writes what all probes send in one round, and lets the whole of it appear at once."""
 
-    def __init__(self, spool: Path, staging: Path) -> None:
+    def __init__(self, spool: Path, staging: Path, streams: int) -> None:
         """Make the probe instances."""
         self.spool, self.staging = spool, staging
         self.done, self.pulses, self.skipped_us = 0, 0, 0
@@ -53,7 +53,7 @@ class TriggerRounds:
         epoch_us = FIRST_START_MS * 1_000 - 1
         self.instances = [
             SpoolInstance(staging, stream_name(stream), node, epoch_us, arrivals_ms, WINDOW_US)
-            for stream in range(STREAMS)
+            for stream in range(streams)
             for node in NODES
         ]
         self.pulse = SpoolInstance(staging, MONITOR_STREAM, pulse.NODE, epoch_us, arrivals_ms, WINDOW_US)
@@ -105,16 +105,16 @@ class TriggerRounds:
         )
 
 
-def live(folder: Path) -> Json:
+def live(folder: Path, streams: int = STREAMS) -> Json:
     """Return how long triggers took, in s: ``busy`` and ``pulse`` with the batch behind each, and ``idle``."""
     spool, staging = folder / "spool", folder / "staging"
     for made in (spool, staging):
         made.mkdir()
-    rounds = TriggerRounds(spool, staging)
+    rounds = TriggerRounds(spool, staging, streams)
     with start_job(folder) as spark:
         spark.conf.set("spark.sql.streaming.noDataProgressEventInterval", "1000")
         spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "1000")
-        where = place(GeneratedWork(Work(STREAMS * WINDOWS * 1_000, STREAMS, minutes=WINDOWS), folder), folder / "run")
+        where = place(GeneratedWork(Work(streams * WINDOWS * 1_000, streams, minutes=WINDOWS), folder), folder / "run")
         fencing.claim_store(where.engine, where.checkpoint, where.rules)
         query = job.start_stream(spark, where, _TRIGGER, lambda _: None)
         for _ in range(WARMING + ROUNDS):
@@ -130,7 +130,7 @@ def live(folder: Path) -> Json:
         idle = idle_s(query.recentProgress)[-IDLE:]
         _run(query, partial(rounds.beat, MAX_TALLY_WAIT_US), 1)
         query.stop()
-        _check(where, [rounds.brought[window] * MESSAGES for window in range(WINDOWS)])
+        _check(where, streams, [rounds.brought[window] * MESSAGES for window in range(WINDOWS)])
     return {"busy_s": busy, "newest_s": newest, "pulse_s": beats, "idle_s": idle}
 
 
@@ -153,9 +153,9 @@ def _run(query: StreamingQuery, send: Callable[[], None], segments: int) -> None
     wait_until(query, is_through)
 
 
-def _check(where: job.JobContext, brought: list[int]) -> None:
+def _check(where: job.JobContext, streams: int, brought: list[int]) -> None:
     told = reader.read_report(where.engine)["streams"]
     found = {stream["stream"]: [window["known"] for window in stream["windows"]] for stream in told}
-    for stream in map(stream_name, range(STREAMS)):
+    for stream in map(stream_name, range(streams)):
         if found.get(stream) != brought:
             raise WrongResultError(f"the windows of {stream} have {brought} messages, got {found.get(stream, 'none')}")

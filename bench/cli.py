@@ -56,6 +56,7 @@ DAYS: Final = 30
 MINUTES: Final = 60.0
 REPEATS: Final = 1
 INSTANCES: Final = 4_000
+STREAMS: Final = 300
 MIN_OBSERVATIONS: Final = 400_000
 MAX_OBSERVATIONS: Final = 400_000_000
 FAILED_EXIT_CODE: Final = 1
@@ -68,6 +69,7 @@ class Measure(StrEnum):
     SPEED = "speed"
     PROBES = "probes"
     LIVE = "live"
+    STREAMS = "streams"
     GROWTH = "growth"
     LABELS = "labels"
     KAFKA = "kafka"
@@ -102,6 +104,7 @@ class Request(NamedTuple):
     repeats: int = REPEATS
     formats: Sequence[files.Format] = ()
     instances: int = INSTANCES
+    streams: int = STREAMS
 
 
 Measurement = tuple[list[Any], RenderableType]
@@ -113,6 +116,10 @@ _MEASURES: Final[dict[Measure, Callable[[Request, Progress], Measurement]]] = {
     ),
     Measure.PROBES: lambda of, tell: (costs := stamp_cost.measure(of.scratch, tell), tables.probes(costs)),
     Measure.LIVE: lambda of, tell: (spans := live.measure(of.scratch, tell), tables.live(spans)),
+    Measure.STREAMS: lambda of, tell: (
+        spans := live.measure_triggers(of.scratch, tell, of.streams),
+        tables.live(spans),
+    ),
     Measure.GROWTH: lambda of, tell: (
         lines := growth.measure(of.observations, of.scratch, tell),
         tables.growth(lines),
@@ -194,6 +201,9 @@ def bench(  # noqa: PLR0913 - one a flag
     instance_count: Annotated[
         int, typer.Option("--instances", min=4, max=100_000, help="Of instances: how many probe instances send.")
     ] = INSTANCES,
+    stream_count: Annotated[
+        int, typer.Option("--streams", min=1, max=10_000, help="Of streams: how many send, of four nodes each.")
+    ] = STREAMS,
     formats: Annotated[
         list[files.Format] | None, typer.Option("--format", help="Of files: a format; may be repeated; else all.")
     ] = None,
@@ -209,7 +219,18 @@ def bench(  # noqa: PLR0913 - one a flag
     with _folder(scratch) as folder, Steps(console.stderr()) as steps:
         for one in chosen:
             measured, table = _MEASURES[one](
-                Request(observations, folder, data, scorer, days, minutes, repeats, formats or (), instance_count),
+                Request(
+                    observations,
+                    folder,
+                    data,
+                    scorer,
+                    days,
+                    minutes,
+                    repeats,
+                    formats or (),
+                    instance_count,
+                    stream_count,
+                ),
                 steps.tell,
             )
             told[one.value] = [asdict(line) for line in measured]

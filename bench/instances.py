@@ -1,6 +1,7 @@
 """Number of probe instances that a monitor keeps up with: each has a message a second, and sends every two seconds.
 
-All through a broker, with default settings and with a fixed number of records a trigger, one after the other.
+All through a broker, with default settings and with a fixed number of records a trigger, one after the other. Beside it
+the age of the recent figures in the store.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from rich.table import Table
 from bench.speed import Progress
 from bench.table_style import format_number, new_table
 from hopwatch.monitor.spark.sources.kafka import FIRST_RECORDS_PER_TRIGGER
-from hopwatch.monitor.store import dialect, fencing, reader, schema
+from hopwatch.monitor.store import dialect, fencing, reader, recent_figures, schema
 from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.envelope import encode
 from hopwatch.probes.contract.limits import WINDOW_MS
 from servers.kafka import Kafka
 from servers.process import Process
 
+STREAM: Final = "orders"
 NODES: Final = ("gate", "router", "norm", "sink")
 FLUSH_S: Final = 2
 PARTITIONS: Final = 8
@@ -44,7 +46,8 @@ LAST_S: Final = 60.0
 class IntakeRun:
     """Run of a monitor: records sent and read, and seconds that it was behind, the most in the last minute, at the end.
 
-    ``limit`` is its fixed number of records a trigger, 0 for the default settings.
+    ``recent_s`` is the age of recent figures, the most in the last minute; ``limit`` is the fixed number of records a
+    trigger, 0 for the default settings.
     """
 
     instances: int
@@ -53,6 +56,7 @@ class IntakeRun:
     read: int
     behind_s: float
     behind_at_end_s: float
+    recent_s: float
 
 
 def measure(scratch: Path, tell: Progress, instances: int) -> list[IntakeRun]:
@@ -82,7 +86,7 @@ def _measure(folder: Path, instances: int, limit: int) -> IntakeRun:
         fixed = f"records_per_trigger = {limit}\n" if limit else ""
         config.write_text(
             f'[transport]\nurl = "{broker.url("observations")}"\n{fixed}[store]\nurl = "{store_url}"\n'
-            f'[monitor]\nworkdir = "{folder / "work"}"\n[streams.orders]\npath = "{" -> ".join(NODES)}"\n'
+            f'[monitor]\nworkdir = "{folder / "work"}"\n[streams.{STREAM}]\npath = "{" -> ".join(NODES)}"\n'
         )
         command = [sys.executable, "-m", "hopwatch", "run", "--config", str(config)]
         monitor = Process(command, folder / "monitor.log")
@@ -107,20 +111,21 @@ def _make_records(instances: int, sent_s: int, number: int) -> Iterator[bytes]:
             yield encode(
                 Batch(
                     f"{node}-{lane}", (sent_s - (number + 1) * FLUSH_S) * 1_000_000, number, BatchKind.OBSERVATIONS,
-                    "orders", node, (sent_us // 1_000 - 1_000) // WINDOW_MS * WINDOW_MS, sent_us, sent_us - 50_000,
+                    STREAM, node, (sent_us // 1_000 - 1_000) // WINDOW_MS * WINDOW_MS, sent_us, sent_us - 50_000,
                     count=FLUSH_S, message_ids=ids, lag_in_us=lags, lag_out_us=lags,
                 )
             )  # fmt: skip
 
 
-def _send(broker: Kafka, store_url: str, records: list[list[bytes]], start_s: int) -> tuple[int, float, float]:
+def _send(broker: Kafka, store_url: str, records: list[list[bytes]], start_s: int) -> tuple[int, float, float, float]:
     """Send each record when it is due, and look at the monitor's clock all the while.
 
-    Returns how many records were read, and how far the monitor was behind, s: at most in the last minute, at the end.
+    Returns how many records were read, how far the monitor was behind, s, at most in the last minute and at the end,
+    and how old its recent figures were at most in the last minute.
     """
     producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 20, "log_level": 0})
     engine = dialect.create_engine(store_url)
-    behind: list[tuple[float, float]] = []
+    behind: list[tuple[float, float, float]] = []
     for number, flush in enumerate(records):
         for step in range(STEPS_PER_FLUSH):
             due_s = start_s + (number + step / STEPS_PER_FLUSH) * FLUSH_S
@@ -130,23 +135,27 @@ def _send(broker: Kafka, store_url: str, records: list[list[bytes]], start_s: in
                 producer.produce("observations", record)
             producer.poll(0)
         with schema.open_snapshot(engine) as connection:
-            behind.append((time.time() - start_s, time.time() - fencing.read_watermark_us(connection) / 1e6))
+            recent = recent_figures.read_recent(connection, STREAM)
+            late_s = time.time() - fencing.read_watermark_us(connection) / 1e6
+            recent_s = time.time() - (recent.through_us / 1e6 if recent else 0.0)
+            behind.append((time.time() - start_s, late_s, recent_s))
     producer.flush(STOP_S)
     with schema.open_snapshot(engine) as connection:
         read = reader.read_accounts(connection)["batches"]
     engine.dispose()
-    end_s, at_end_s = behind[-1]
-    worst_s = max(late_s for at_s, late_s in behind if at_s > end_s - LAST_S)
-    return int(read), worst_s, at_end_s
+    end_s, at_end_s, _ = behind[-1]
+    worst_s, recent_s = (max(one[place] for one in behind if one[0] > end_s - LAST_S) for place in (1, 2))
+    return int(read), worst_s, at_end_s, recent_s
 
 
 def build_table(runs: list[IntakeRun]) -> Table:
     """Return what was sent and read, and how far behind the monitor was."""
-    columns = ("sent", "read", "behind in the last minute, at most, s", "behind at the end, s")
+    behind = "behind in the last minute, at most, s", "behind at the end, s"
+    columns = ("sent", "read", *behind, "age of recent figures, at most, s")
     title = f"Probe instances with a message a second each, {MINUTES} minutes"
     table = new_table(title, ("instances", "records a trigger"), columns)
     for run in runs:
         counts = (format_number(run.sent, 0), format_number(run.read, 0))
-        late = (format_number(run.behind_s, 0), format_number(run.behind_at_end_s, 0))
+        late = (format_number(one, 0) for one in (run.behind_s, run.behind_at_end_s, run.recent_s))
         table.add_row(f"{run.instances:,}", f"{run.limit:,}" if run.limit else "by default", *counts, *late)
     return table

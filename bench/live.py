@@ -19,21 +19,30 @@ class TimeSpan:
     goal_s: float | None = None
 
 
+def measure_triggers(scratch: Path, tell: Progress, streams: int) -> list[TimeSpan]:
+    """Return what triggers cost with so many streams; each result was checked.
+
+    Raises:
+        ContestantError: the monitor failed, or found what is not there.
+    """
+    windows = streams * busy_triggers.WINDOWS
+    tell(f"triggers with {windows:,} live windows")
+    return _triggers(run("bench.busy_triggers:live", scratch, streams=streams).result, windows)
+
+
 def measure(scratch: Path, tell: Progress) -> list[TimeSpan]:
     """Return what was measured; each result was checked.
 
     Raises:
         ContestantError: the monitor failed, or found what is not there.
     """
-    windows = busy_triggers.STREAMS * busy_triggers.WINDOWS
-    tell(f"triggers with {windows} live windows")
-    triggers = run("bench.busy_triggers:live", scratch).result
+    triggers = measure_triggers(scratch, tell, busy_triggers.STREAMS)
     tell("windows that become final, on the real clock")
     late = run("bench.finality:measure_finality", scratch).result
     tell("the same beside a node with 99 % of all observations")
     hogged = run("bench.finality:measure_finality", scratch, has_hog=True).result
     beside = "the same, while one node of another stream has 99 % of all observations"
-    return [*_triggers(triggers, windows), _late(late), TimeSpan(beside, tuple(hogged["late_s"]), 15.0)]
+    return [*triggers, _late(late), TimeSpan(beside, tuple(hogged["late_s"]), 15.0)]
 
 
 def _triggers(told: Json, windows: int) -> list[TimeSpan]:

@@ -21,7 +21,7 @@ from tests.repository import ROOT
     [
         (
             ["fast"],
-            "'fast' is not one of 'speed', 'probes', 'live', 'growth', 'labels', 'kafka', 'instances'",
+            "'fast' is not one of 'speed', 'probes', 'live', 'streams', 'growth', 'labels', 'kafka', 'instances'",
         ),
         (["nab"], "bench: nab needs labelled series and who scores them: name --data DIR and --scorer FILE"),
         (["--observations", "many"], "Invalid value for '--observations'"),

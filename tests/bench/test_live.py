@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -22,6 +22,8 @@ from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.segment import read_frames
 from tests.support.micro_batches import MicroBatches
 
+STREAMS: Final = 10
+
 
 @pytest.fixture
 def place(tmp_path: Path) -> JobContext:
@@ -29,34 +31,32 @@ def place(tmp_path: Path) -> JobContext:
     engine = dialect.create_engine(f"sqlite:///{tmp_path}/store.db")
     schema.prepare_store(engine)
     (tmp_path / "spool").mkdir()
-    work = Work(
-        busy_triggers.STREAMS * busy_triggers.WINDOWS * 1_000, busy_triggers.STREAMS, minutes=busy_triggers.WINDOWS
-    )
+    work = Work(STREAMS * busy_triggers.WINDOWS * 1_000, STREAMS, minutes=busy_triggers.WINDOWS)
     return JobContext(SpoolSource(tmp_path / "spool"), engine, rules(work), tmp_path)
 
 
 def test_a_round_brings_the_same_messages_to_every_node_of_its_windows(place: JobContext) -> None:
-    """After a round for all of 400 windows and one for the newest, these have 64 messages; less is refused."""
-    rounds = TriggerRounds(place.workdir / "spool", place.workdir / "staging")
+    """After a round for all of 40 windows and one for the newest, these have 64 messages; less is refused."""
+    rounds = TriggerRounds(place.workdir / "spool", place.workdir / "staging", STREAMS)
     stream = MicroBatches(place.rules, place.engine)
     for windows in (range(4), range(3, 4)):
         rounds.next(windows)
         stream.run(sorted((place.workdir / "spool").glob(f"round-{rounds.done - 1}/*.seg")))
-    busy_triggers._check(place, [32, 32, 32, 64])
+    busy_triggers._check(place, STREAMS, [32, 32, 32, 64])
     told = r"^the windows of s0 have \[32, 32, 32, 96\] messages, got \[32, 32, 32, 64\]$"
     with pytest.raises(WrongResultError, match=told):
-        busy_triggers._check(place, [32, 32, 32, 96])
+        busy_triggers._check(place, STREAMS, [32, 32, 32, 96])
 
 
 def test_an_empty_store_is_refused(place: JobContext) -> None:
     """Windows that are not there are told by their number."""
     with pytest.raises(WrongResultError, match=r"^the windows of s0 have \[32\] messages, got none$"):
-        busy_triggers._check(place, [32])
+        busy_triggers._check(place, STREAMS, [32])
 
 
 def test_a_beat_is_the_pulse_alone(place: JobContext) -> None:
     """One segment with one heartbeat."""
-    rounds = TriggerRounds(place.workdir / "spool", place.workdir / "staging")
+    rounds = TriggerRounds(place.workdir / "spool", place.workdir / "staging", STREAMS)
     rounds.beat()
     (path,) = (place.workdir / "spool").rglob("*.seg")
     data = path.read_bytes()

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopwatch.monitor.kernel.books import IMPLAUSIBLE, IN_WINDOW, TOO_LATE, DropFact, PacketFact
+from hopwatch.monitor.kernel.recent import RecentSampler
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import (
     EARLY,
@@ -24,8 +25,9 @@ from hopwatch.monitor.payloads import (
     SetAside,
     join_payloads,
     split_payloads,
+    unpack_recent,
 )
-from hopwatch.monitor.row_kinds import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, SET_ASIDE_ROW
+from hopwatch.monitor.row_kinds import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, RECENT_ROW, SET_ASIDE_ROW
 from hopwatch.monitor.spark import rows as rows_module
 from hopwatch.monitor.spark.decoder import build_decoder, decode_segments
 from hopwatch.monitor.spark.rows import JobRow, join_rows
@@ -331,6 +333,21 @@ def test_the_last_row_is_the_latest_arrival_that_was_read(tmp_path: Path) -> Non
     assert last == JobRow(CLOCK_ROW, "", 0, 0, at_us(80), b"")
     assert {row.clock_us for row in rows} == {None}
     assert list(decode_segments([], STREAM_CONFIGS)) == []
+
+
+def test_recent_stamps_of_a_task_are_one_row(tmp_path: Path) -> None:
+    """Of all its segments, with the latest arrival of any record; without a sampler there is none."""
+    paths = [write_segment(tmp_path / f"{s}.seg", GOOD, arrival_us=at_us(s)) for s in (70, 80, 75)]
+    undeclared = write_segment(tmp_path / "x.seg", replace(GOOD, node="nix"), arrival_us=at_us(90))
+    listed = [str(path) for path in (*paths, undeclared)]
+    *_, recent, last = decode_segments(listed, STREAM_CONFIGS, RecentSampler())
+    assert (recent.kind, recent.clock_us, last.kind) == (RECENT_ROW, None, CLOCK_ROW)
+    found = unpack_recent(recent.payload)
+    assert (found.nodes, found.latest_us) == ((("orders", "a"),), at_us(80))
+    assert sorted(set(found.counts["second"].tolist())) == [at_us(s) // 1_000_000 for s in (70, 75, 80)]
+    assert [row.kind for row in decode_segments(listed, STREAM_CONFIGS) if row.kind == RECENT_ROW] == []
+    (batch,) = build_decoder(STREAM_CONFIGS, samples=True)(iter([pa.record_batch([pa.array(listed)], ["path"])]))
+    assert batch.column("kind").to_pylist().count(RECENT_ROW) == 1
 
 
 @pytest.mark.parametrize("name", ["plain", "two words", "100%25", "a:b", "q?x#y", "ünï", "[x]{y}*", "back\\slash"])

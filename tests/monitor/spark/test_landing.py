@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hopwatch.monitor.kernel.recent import RecentSampler
 from hopwatch.monitor.kernel.tally import Tally
 from hopwatch.monitor.kernel.window import STRAGGLING_US
-from hopwatch.monitor.payloads import Claims, FactSheet, OffsetRun, SetAside, pack_tally
-from hopwatch.monitor.row_kinds import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, OFFSETS_ROW, SET_ASIDE_ROW
+from hopwatch.monitor.payloads import Claims, FactSheet, OffsetRun, SetAside, pack_tally, unpack_recent
+from hopwatch.monitor.row_kinds import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, OFFSETS_ROW, RECENT_ROW, SET_ASIDE_ROW
 from hopwatch.monitor.spark import claim_reader
 from hopwatch.monitor.spark.decoder import decode_segments
 from hopwatch.monitor.spark.landing import LOG_APPEND_TIME, build_lander, land_records, save_read_through
@@ -69,6 +70,21 @@ def claimed(rows: dict[str, list[JobRow]]) -> Tally:
 def offsets(rows: dict[str, list[JobRow]]) -> list[OffsetRun]:
     """Return the runs that were read."""
     return [OffsetRun.unpack(row.payload) for row in rows[OFFSETS_ROW]]
+
+
+def test_recent_stamps_of_all_partitions_are_one_row(tmp_path: Path) -> None:
+    """By the broker's time, with the latest arrival; without a sampler there is none."""
+    records = [*came([GOOD]), *came([GOOD], partition=1, arrival_us=at_us(72))]
+    arrow = pa.RecordBatch.from_pylist([dict(zip(SCHEMA.names, record, strict=True)) for record in records], SCHEMA)
+    *_, recent, last = land_records(iter([arrow]), TOPIC, tmp_path, STREAM_CONFIGS, RecentSampler())
+    assert (recent.kind, last.kind) == (RECENT_ROW, CLOCK_ROW)
+    found = unpack_recent(recent.payload)
+    assert found.latest_us == at_us(72)
+    assert sorted(set(found.counts["second"].tolist())) == [at_us(s) // 1_000_000 for s in (70, 72)]
+    (batch,) = build_lander(TOPIC, tmp_path, STREAM_CONFIGS, samples=True)(iter([arrow]))
+    assert batch.column("kind").to_pylist().count(RECENT_ROW) == 1
+    (batch,) = build_lander(TOPIC, tmp_path, STREAM_CONFIGS)(iter([arrow]))
+    assert batch.column("kind").to_pylist().count(RECENT_ROW) == 0
 
 
 def test_a_record_is_landed_where_its_claim_points(tmp_path: Path) -> None:
