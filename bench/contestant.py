@@ -20,6 +20,8 @@ from hopwatch.monitor.spark import simd
 
 CORES: Final = 2
 LOOK_S: Final = 0.5
+WAIT_PER_LOOK: Final = 30
+"""Wait between two looks, as a multiple of what a look takes: a folder may have 100,000 files."""
 
 Json = dict[str, Any]
 
@@ -54,8 +56,11 @@ def run(function: str, folder: Path, **arguments: object) -> ContestantRun:
             # A contestant says nothing of use on its standard streams; what it dies of is told in the error.
             process = subprocess.Popen(command, stdout=file, stderr=file, env=_environment())  # noqa: S603
             try:
-                while not _has_ended(process):
+                wait_s = LOOK_S
+                while not _has_ended(process, wait_s):
+                    looked_s = time.perf_counter()
                     peak.record_peak(process.pid, Path(own))
+                    wait_s = max(LOOK_S, WAIT_PER_LOOK * (time.perf_counter() - looked_s))
             finally:
                 process.kill()
                 code = process.wait()
@@ -66,9 +71,9 @@ def run(function: str, folder: Path, **arguments: object) -> ContestantRun:
         return ContestantRun(json.loads(answer.read_text("utf-8")), process_s, peak)
 
 
-def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+def _has_ended(process: subprocess.Popen[bytes], wait_s: float) -> bool:
     try:
-        process.wait(LOOK_S)
+        process.wait(wait_s)
     except subprocess.TimeoutExpired:
         return False
     return True

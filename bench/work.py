@@ -78,7 +78,7 @@ class Work:
         """
         if not self.minutes:
             object.__setattr__(self, "minutes", max(1, round(self.observations / OBSERVATIONS_PER_MINUTE)))
-        for name, most in (("streams", 200), ("batch", MAX_COUNT), ("minutes", 600), ("segment_s", 60)):
+        for name, most in (("streams", 10_000), ("batch", MAX_COUNT), ("minutes", 600), ("segment_s", 60)):
             if not 1 <= getattr(self, name) <= most:
                 raise WorkError(f"{name} is a whole number from 1 to {most:,}, got {getattr(self, name):,}")
         if not 0 <= self.labels <= len(LABELS):

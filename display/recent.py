@@ -39,6 +39,13 @@ def build_recent_rows(recent: RecentFigures) -> list[tuple[str, ...]]:
     ]
 
 
+def describe_traffic(node: RecentNode) -> str:
+    """Return what passes a node now, and how late that is, in short."""
+    lag = node.lag_out_us or node.lag_in_us
+    late = f", p95 {texts.format_lag(lag.p95)}" if lag else ""
+    return f"now {_format_rate(max(node.arrived_per_s, node.departed_per_s))}/s{late}"
+
+
 def describe_recent(recent: RecentFigures, now_us: int, moment: str) -> str:
     """Return of which span the figures are, and how old they are; ``moment`` is the end of the span as it is shown."""
     told = f"{RECENT_SPAN_S} s of arrival up to {moment}, {texts.format_age(max(0, now_us - recent.through_us))} ago"

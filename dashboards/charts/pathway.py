@@ -7,10 +7,10 @@ from typing import Any, Final
 from hopwatch.dashboards.views.pathway import Arrow, PathwayDrawing, PathwayNode
 from hopwatch.display.colours import Palette
 
-ROW_PX: Final = 104
+ROW_PX: Final = 118
 SIDE_PX: Final = 84
-ABOVE_PX, BELOW_PX = 30, 73
-MIN_HEIGHT_PX: Final = 210
+ABOVE_PX, BELOW_PX = 30, 88
+MIN_HEIGHT_PX: Final = 225
 MAX_NAME_CHARS: Final = 18
 CLOSE_ROW_PX: Final = 54
 CLOSE_SIDE_PX: Final = 40
@@ -72,7 +72,7 @@ def _build_node(node: PathwayNode, palette: Palette, *, is_chosen: bool) -> dict
     colour = node.mark.colour(palette)
     name = node.name if len(node.name) <= MAX_NAME_CHARS else f"{node.name[: MAX_NAME_CHARS - 1]}…"
     below = "\n".join(
-        part for part in (f"{node.mark.icon} {node.mark.word} · {node.count}", node.loss, node.after) if part
+        part for part in (f"{node.mark.icon} {node.mark.word} · {node.count}", node.loss, node.after, node.now) if part
     )
     return {
         "itemStyle": _build_ring(node, palette, is_chosen=is_chosen),

@@ -30,7 +30,7 @@ from hopwatch.dashboards.views.display_range import DisplayRange
 from hopwatch.dashboards.views.pathway import PathwayDrawing
 from hopwatch.display import step_marks, texts
 from hopwatch.display.step_marks import StepResult
-from hopwatch.monitor.results import WindowResult
+from hopwatch.monitor.results import RecentFigures, WindowResult
 from hopwatch.monitor.texts.escaping import escape_line
 
 STRETCH: Final = "stretch"
@@ -170,7 +170,9 @@ def _format_range(context: PageContext, shown: DisplayRange) -> str:
 
 
 def _draw_graph(context: PageContext, stretch: StreamRange, one: StepResult | None) -> None:
-    drawing, graph = context.memoize(stretch, "graph", lambda: _build_graph(context, stretch, one))
+    recent = recent_panel.fetch_recent(context)
+    seen = f"graph {recent.through_us if recent else 0}"
+    drawing, graph = context.memoize(stretch, seen, lambda: _build_graph(context, stretch, one, recent))
     high = drawn.compute_height_px(drawing)
     left, right = st.columns([5, 3], gap="medium")
     with left.container(border=True, height=STRETCH):
@@ -207,10 +209,10 @@ def _draw_graph(context: PageContext, stretch: StreamRange, one: StepResult | No
 
 
 def _build_graph(
-    context: PageContext, stretch: StreamRange, one: StepResult | None
+    context: PageContext, stretch: StreamRange, one: StepResult | None, recent: RecentFigures | None
 ) -> tuple[PathwayDrawing, dict[str, Any]]:
     """Return what is drawn of the pathway, and the options of its chart."""
-    drawing = pathway.build_drawing(stretch.graph, one)
+    drawing = pathway.build_drawing(stretch.graph, one, recent)
     return drawing, drawn.build_options(drawing, context.palette, context.address.node)
 
 

@@ -8,7 +8,9 @@ from typing import Final
 from hopwatch.dashboards.queries.models import Edge, Graph
 from hopwatch.display import loss, texts
 from hopwatch.display.colours import NO_DATA, Mark
+from hopwatch.display.recent import describe_traffic
 from hopwatch.display.step_marks import StepNode, StepResult, is_final, mark_node
+from hopwatch.monitor.results import RecentFigures
 from hopwatch.monitor.texts import loss_bounds
 
 MAX_COLUMNS: Final = 8
@@ -22,6 +24,7 @@ class PathwayNode:
     """A node: where it stands, in columns and rows from 0; what it is seen as; its figures in words.
 
     ``after`` is what of its loss was lost after it, where a message takes one of several ways: which one is unknown.
+    ``now`` is what passes it in the last seconds, and how late.
     """
 
     name: str
@@ -31,6 +34,7 @@ class PathwayNode:
     count: str
     loss: str
     after: str = ""
+    now: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +73,15 @@ class PathwayDrawing:
         return max((node.column for node in self.nodes), default=0) + 1
 
 
-def build_drawing(graph: Graph, one: StepResult | None) -> PathwayDrawing:
-    """Return the drawing, with the figures of a window or a range if there is one."""
+def build_drawing(graph: Graph, one: StepResult | None, recent: RecentFigures | None = None) -> PathwayDrawing:
+    """Return the drawing, with the figures of a window or a range if there is one, and recent ones if there are any."""
     columns = _compute_columns(graph)
     rows = _compute_rows(columns)
     is_close = max(columns, default=0) >= MAX_COLUMNS
     if is_close:
         columns, rows = _fold_lines(columns, rows)
     found = {node.node: node for node in one.nodes} if one else {}
+    now = {node.node: describe_traffic(node) for node in recent.nodes} if recent else {}
     nodes = []
     for place, name in enumerate(graph.nodes):
         node = found.get(name)
@@ -84,10 +89,12 @@ def build_drawing(graph: Graph, one: StepResult | None) -> PathwayDrawing:
         count = texts.format_count(node.seen) if node else texts.NONE
         lost = f"{loss.format_node_loss(node)} lost ({loss.format_node_loss_ratio(node)})" if node and node.loss else ""
         after = _format_lost(node, "lost_after", "after it") if node and node.lost_after else ""
-        nodes.append(PathwayNode(name, columns[place], rows[place], seen, count, lost, after))
+        nodes.append(PathwayNode(name, columns[place], rows[place], seen, count, lost, after, now.get(name, "")))
     arrows = tuple(_build_arrow(graph, edge, one) for edge in graph.edges)
     said = "; ".join(
-        " ".join(filter(None, (f"{node.name}: {node.mark.word}, {node.count} messages", node.loss, node.after)))
+        " ".join(
+            filter(None, (f"{node.name}: {node.mark.word}, {node.count} messages", node.loss, node.after, node.now))
+        )
         for node in nodes
     )
     return PathwayDrawing(tuple(nodes), arrows, f"Pathway. {said}", is_close)

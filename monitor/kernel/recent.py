@@ -24,6 +24,8 @@ MAX_SECOND_LAGS: Final = 1_024
 """Lags that are kept of one side of a node in a second at least, where there are as many; twice as many at most."""
 MAX_SECONDS: Final = 75
 """Seconds that are gathered at once, the last ones: those of the span, and by how much arrivals may be ahead of it."""
+MAX_STAMPS: Final = 2**53
+"""Stamps of a side of a node in a second at most: a packet may say anything, and sums are not to wrap."""
 SIDES: Final = 3
 """What is counted apart: stamps in, stamps out of what passed, and messages that were stopped, filtered or rejected."""
 _STOPPED: Final = 2
@@ -34,7 +36,7 @@ _SIDES_OF_PACKETS: Final = {
     MetricsStamp.REJECTED: _STOPPED,
 }
 _SECOND_US: Final = 1_000_000
-_SHARES: Final = (0.50, 0.95, 0.99)
+_PERCENTS: Final = (50, 95, 99)
 
 STAMPS: Final = np.dtype([("node", "<u4"), ("side", "u1"), ("second", "<i8"), ("stamps", "<i8"), ("lags", "<i8")])
 """Stamps of a node on one side in a second of arrival, and how many lags are sampled of them."""
@@ -92,7 +94,7 @@ class _SecondSample:
     def add(self, stamps: int, lags_us: NDArray[np.int64], weights: NDArray[np.int64]) -> None:
         """Take stamps and lags of theirs, with for how many stamps each stands."""
         first = -self.offered % self.stride
-        self.stamps += stamps
+        self.stamps = min(self.stamps + stamps, MAX_STAMPS)
         self.offered += len(lags_us)
         self.lags_us.append(lags_us[first :: self.stride])
         self.weights.append(weights[first :: self.stride] * self.stride)
@@ -231,8 +233,8 @@ def _find_percentiles(
     ends = np.searchsorted(keys[order], np.arange(size), "right")
     totals = np.append(0, passed)[ends]
     before = np.append(0, totals[:-1])
-    ranks = before[:, None] + np.ceil((totals - before)[:, None] * np.array(_SHARES)).astype(np.int64)
-    found = np.searchsorted(passed, ranks)
+    ranks = before[:, None] + ((totals - before)[:, None] * np.array(_PERCENTS) + 99) // 100
+    found = np.minimum(np.searchsorted(passed, ranks), ends[:, None] - 1)
     return [
         RecentLag(*lags_us[at].tolist()) if total else None
         for at, total in zip(found, (totals - before).tolist(), strict=True)

@@ -38,7 +38,7 @@ def test_the_same_work_is_the_same_bytes() -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"observations": 1_000, "streams": 201}, "streams is a whole number from 1 to 200, got 201"),
+        ({"observations": 1_000, "streams": 10_001}, "streams is a whole number from 1 to 10,000, got 10,001"),
         ({"observations": 1_000, "batch": 65_537}, "batch is a whole number from 1 to 65,536, got 65,537"),
         ({"observations": 2_000_000_000}, "minutes is a whole number from 1 to 600, got 1,000"),
         ({"observations": 1_000, "segment_s": 0}, "segment_s is a whole number from 1 to 60, got 0"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hopwatch.dashboards.queries.models import Edge, Graph
+from hopwatch.dashboards.views.pathway import build_drawing
 from tests.support.dashboard_stores import build_windows, fill, open_page, plain, read_page, store_url
 from tests.support.recent import recent_figures, save_recent
 from tests.support.windows import at
@@ -31,3 +33,19 @@ def test_a_stream_without_recent_figures_has_no_panel(tmp_path: Path) -> None:
     url = store_url(tmp_path)
     fill(url, *build_windows())
     assert TITLE not in read_stream(url)
+
+
+def test_nodes_of_the_pathway_say_what_passes_them_now(tmp_path: Path) -> None:
+    """By the lag out, or the lag in of a node that passes nothing; figures that are old are not now."""
+    graph = Graph(("a", "b", "c"), (Edge(0, 1, is_required=True), Edge(1, 2, is_required=True)))
+    found = recent_figures(nodes=("a", "b"))
+    stuck = found.nodes[1]._replace(departed=0, lag_out_us=None)
+    drawing = build_drawing(graph, None, found._replace(nodes=(found.nodes[0], stuck)))
+    assert [node.now for node in drawing.nodes] == ["now 201/s, p95 1.6 s", "now 201/s, p95 1.5 s", ""]
+    assert "now 201/s, p95 1.6 s" in drawing.description
+    url = store_url(tmp_path)
+    fill(url, *build_windows())
+    for age_s, is_now in ((60, True), (61, False)):
+        save_recent(url, recent_figures(through_us=at(12) - age_s * 1_000_000))
+        (chart, *_) = open_page(url, page="stream", stream="orders").get("echarts_chart")
+        assert ("now 201/s" in str(getattr(chart, "proto", ""))) == is_now

@@ -17,6 +17,7 @@ from hopwatch.monitor.kernel.deferrals import NEVER_US
 from hopwatch.monitor.kernel.recent import (
     MAX_SECOND_LAGS,
     MAX_SECONDS,
+    MAX_STAMPS,
     BatchStamps,
     RecentSampler,
     RecentStamps,
@@ -24,13 +25,14 @@ from hopwatch.monitor.kernel.recent import (
 )
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import unpack_recent
-from hopwatch.monitor.results import RecentFigures
+from hopwatch.monitor.results import RecentFigures, RecentLag
 from hopwatch.monitor.row_kinds import RECENT_ROW
 from hopwatch.monitor.spark.decoder import decode_segments
 from hopwatch.monitor.stream_config import StreamConfig
-from hopwatch.probes.contract.batch import Batch, Outcome
+from hopwatch.probes.contract.batch import Batch, MetricsStamp, Outcome
+from hopwatch.probes.contract.lag_histograms import count_lags
 from hopwatch.probes.contract.limits import NOT_STAMPED
-from tests.model.recent import Seen, end_of_span, figures
+from tests.model.recent import Seen, end_of_span, figures, percentiles
 from tests.support.spool import WINDOW_POLICY, at_us, observation_batch, pack_lags, write_segment
 
 NODES: Final = ("a", "b", "c")
@@ -166,3 +168,22 @@ def test_a_task_keeps_the_last_seconds_alone(seconds: list[int]) -> None:
     newest = max(seconds)
     expected = sorted(2 * [second for second in seconds if second > newest - MAX_SECONDS])
     assert sorted(np.repeat(kept.counts["second"], kept.counts["stamps"]).tolist()) == expected
+
+
+def test_packets_may_say_anything() -> None:
+    """Counts near the end of 64 bits end nothing: what is beyond any traffic is the most that is counted."""
+    sampler = RecentSampler()
+    lags = count_lags(np.array([5, 9], np.int64), np.array([2**40, 2**40], np.int64))
+    for _ in range(4):
+        sampler.add_packet("orders", "n", 0, MetricsStamp.IN, 2**63 - 1, lags)
+    came, *_ = summarize_stamps([sampler.collect()] * 3, 1)["orders", "n"]
+    assert (came.stamps, came.lag_us) == (3 * MAX_STAMPS, RecentLag(5, 9, 9))
+
+
+@given(st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=300))
+def test_percentiles_are_exact_where_nothing_is_left_out(lags_us: list[int]) -> None:
+    """The rank of each is found by whole numbers."""
+    sampler, told_us = RecentSampler(), np.array(lags_us, np.int64)
+    sampler.add_batch("orders", "a", 0, BatchStamps(told_us, EMPTY.astype(np.int64), EMPTY), is_one_sided=False)
+    came, *_ = summarize_stamps([sampler.collect()], 1)["orders", "a"]
+    assert came.lag_us == percentiles(lags_us)

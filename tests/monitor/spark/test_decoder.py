@@ -343,7 +343,7 @@ def test_recent_stamps_of_a_task_are_one_row(tmp_path: Path) -> None:
     *_, recent, last = decode_segments(listed, STREAM_CONFIGS, RecentSampler())
     assert (recent.kind, recent.clock_us, last.kind) == (RECENT_ROW, None, CLOCK_ROW)
     found = unpack_recent(recent.payload)
-    assert (found.nodes, found.latest_us) == ((("orders", "a"),), at_us(80))
+    assert (found.nodes, found.latest_us) == ((("orders", "a"),), at_us(90))
     assert sorted(set(found.counts["second"].tolist())) == [at_us(s) // 1_000_000 for s in (70, 75, 80)]
     assert [row.kind for row in decode_segments(listed, STREAM_CONFIGS) if row.kind == RECENT_ROW] == []
     (batch,) = build_decoder(STREAM_CONFIGS, samples=True)(iter([pa.record_batch([pa.array(listed)], ["path"])]))
