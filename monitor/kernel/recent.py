@@ -6,7 +6,7 @@ of it decides on a window.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -35,6 +35,8 @@ _SIDES_OF_PACKETS: Final = {
     MetricsStamp.FILTERED: _STOPPED,
     MetricsStamp.REJECTED: _STOPPED,
 }
+_NO_LAG: Final = np.array([NOT_STAMPED], "<i8").tobytes()
+_PASSED: Final = bytes([Outcome.PASSED])
 _SECOND_US: Final = 1_000_000
 _PERCENTS: Final = (50, 95, 99)
 
@@ -42,12 +44,15 @@ STAMPS: Final = np.dtype([("node", "<u4"), ("side", "u1"), ("second", "<i8"), ("
 """Stamps of a node on one side in a second of arrival, and how many lags are sampled of them."""
 
 
-class BatchStamps(NamedTuple):
-    """Lags in and out of the observations of a batch, and their outcomes, as on the wire: empty or (observations,)."""
+Packed = bytes | memoryview
 
-    lag_in_us: NDArray[np.int64]
-    lag_out_us: NDArray[np.int64]
-    outcome: NDArray[np.uint8]
+
+class BatchStamps(NamedTuple):
+    """Lags in and out of the observations of a batch, and their outcomes, packed as on the wire: each may be empty."""
+
+    lag_in_us: Packed
+    lag_out_us: Packed
+    outcome: Packed
 
 
 class RecentStamps(NamedTuple):
@@ -106,12 +111,35 @@ class _SecondSample:
             self.kept = len(self.lags_us[0])
 
 
+@dataclass(slots=True)
+class _SmallBatches:
+    """Small batches of a node that arrived in one second, one after the other, with nothing left out."""
+
+    observations: int = 0
+    lag_in_us: list[bytes] = field(default_factory=list)
+    lag_out_us: list[bytes] = field(default_factory=list)
+    outcome: list[bytes] = field(default_factory=list)
+
+    def add(self, stamps: BatchStamps, count: int) -> None:
+        """Take a batch of so many observations."""
+        self.observations += count
+        # As bytes: a view would keep all of the record's segment.
+        self.lag_in_us.append(bytes(stamps.lag_in_us) or _NO_LAG * count)
+        self.lag_out_us.append(bytes(stamps.lag_out_us) or _NO_LAG * count)
+        self.outcome.append(bytes(stamps.outcome) or _PASSED * count)
+
+    def join(self) -> BatchStamps:
+        """Return all of them as one batch."""
+        return BatchStamps(b"".join(self.lag_in_us), b"".join(self.lag_out_us), b"".join(self.outcome))
+
+
 class RecentSampler:
     """Gathers the stamps of batches of the last seconds, in whatever order they come."""
 
     def __init__(self) -> None:
         """Start empty."""
         self._seconds: dict[int, dict[tuple[str, str, int], _SecondSample]] = {}
+        self._small: dict[tuple[int, str, str, bool], _SmallBatches] = {}
         self._newest = 0
         self._latest_us = 0
 
@@ -119,27 +147,44 @@ class RecentSampler:
         """Note when a record arrived, whatever it says."""
         self._latest_us = max(self._latest_us, arrival_us)
 
-    def add_batch(self, stream: str, node: str, arrival_us: int, stamps: BatchStamps, *, is_one_sided: bool) -> None:
-        """Take the stamps of a batch; at a node that stamps one side, each stands for both."""
-        lag_in_us, lag_out_us, outcome = stamps
-        place = stream, node, arrival_us
+    def add_batch(  # noqa: PLR0913 - a batch, and where it is from
+        self, stream: str, node: str, arrival_us: int, stamps: BatchStamps, count: int, *, is_one_sided: bool
+    ) -> None:
+        """Take the stamps of a batch of so many observations; at a node that stamps one side, each stands for both."""
+        second = arrival_us // _SECOND_US
+        if count > MAX_BATCH_LAGS:
+            self._add_stamps(stream, node, second, stamps, -(-count // MAX_BATCH_LAGS), is_one_sided=is_one_sided)
+            return
+        # Arrays of a few numbers each cost more than the rest of the record: the bytes are joined first.
+        key = second, stream, node, is_one_sided
+        small = self._small.get(key)
+        if small is None:
+            small = self._small[key] = _SmallBatches()
+        small.add(stamps, count)
+        if small.observations > 2 * MAX_SECOND_LAGS:
+            del self._small[key]
+            self._add_stamps(stream, node, second, small.join(), 1, is_one_sided=is_one_sided)
+
+    def _add_stamps(  # noqa: PLR0913 - a batch, and where it is from
+        self, stream: str, node: str, second: int, stamps: BatchStamps, step: int, *, is_one_sided: bool
+    ) -> None:
+        """Count the stamps of a batch, and take each lag of so many."""
+        lag_in_us, lag_out_us = (np.frombuffer(lags_us, "<i8") for lags_us in stamps[:2])
+        outcome = np.frombuffer(stamps.outcome, np.uint8)
         if is_one_sided:
-            lag_in_us = lag_out_us = _fill_missing(lag_in_us, lag_out_us)
-        if len(outcome):
+            lag_in_us, lag_out_us = _fill_missing(lag_in_us, lag_out_us), _fill_missing(lag_out_us, lag_in_us)
+        if outcome.any():
             stopped = int(np.count_nonzero((outcome == Outcome.FILTERED) | (outcome == Outcome.REJECTED)))
             lag_in_us = lag_in_us[outcome != Outcome.DEFERRED] if len(lag_in_us) else lag_in_us
             lag_out_us = lag_out_us[outcome == Outcome.PASSED] if len(lag_out_us) else lag_out_us
             if stopped:
-                self._add(*place, _STOPPED, stopped, NO_STAMPS.lags_us, NO_STAMPS.weights)
+                self._add(stream, node, second, _STOPPED, stopped, NO_STAMPS.lags_us, NO_STAMPS.weights)
         for side, lags_us in enumerate((lag_in_us, lag_out_us)):
-            if not len(lags_us):
-                continue
-            step = -(-len(lags_us) // MAX_BATCH_LAGS)
             taken_us = lags_us[::step]
             taken_us = taken_us[taken_us != NOT_STAMPED]
             count = len(taken_us) if step == 1 else int(np.count_nonzero(lags_us != NOT_STAMPED))
             if count:
-                self._add(*place, side, count, taken_us, np.full(len(taken_us), step, np.int64))
+                self._add(stream, node, second, side, count, taken_us, np.full(len(taken_us), step, np.int64))
 
     def add_packet(  # noqa: PLR0913, PLR0917 - a packet, and where it is from
         self, stream: str, node: str, arrival_us: int, stamp: MetricsStamp, count: int, lags: PackedLags
@@ -150,19 +195,18 @@ class RecentSampler:
             return
         of = parse_histogram(lags) if lags and side != _STOPPED else None
         lags_us, weights = (of.lags_us, of.counts) if of else (NO_STAMPS.lags_us, NO_STAMPS.weights)
-        self._add(stream, node, arrival_us, side, count, lags_us, weights)
+        self._add(stream, node, arrival_us // _SECOND_US, side, count, lags_us, weights)
 
     def _add(  # noqa: PLR0913, PLR0917 - a batch, and where it is from
         self,
         stream: str,
         node: str,
-        arrival_us: int,
+        second: int,
         side: int,
         stamps: int,
         lags_us: NDArray[np.int64],
         weights: NDArray[np.int64],
     ) -> None:
-        second = arrival_us // _SECOND_US
         if second <= self._newest - MAX_SECONDS:
             return
         of_second = self._seconds.get(second)
@@ -178,21 +222,53 @@ class RecentSampler:
 
     def collect(self) -> RecentStamps:
         """Return what was gathered."""
-        gathered = [(second, *of) for second, of_second in self._seconds.items() for of in of_second.items()]
-        if not gathered:
-            return NO_STAMPS._replace(latest_us=self._latest_us)
-        nodes = tuple(dict.fromkeys((stream, node) for _, (stream, node, _), _ in gathered))
-        places = {node: place for place, node in enumerate(nodes)}
+        after = max([self._newest, *(second for second, *_ in self._small)]) - MAX_SECONDS
+        small = {key: one for key, one in self._small.items() if key[0] > after}
+        seconds = [(second, of_second) for second, of_second in self._seconds.items() if second > after]
+        sampled = [(second, *of) for second, of_second in seconds for of in of_second.items()]
+        places = _number_nodes([*(key[:2] for _, key, _ in sampled), *(key[1:3] for key in small)])
         rows = [
-            (places[stream, node], side, second, one.stamps, one.kept) for second, (stream, node, side), one in gathered
+            (places[stream, node], side, second, one.stamps, one.kept) for second, (stream, node, side), one in sampled
         ]
+        counts, lags_us = _count_small(small, places)
         return RecentStamps(
-            nodes,
-            np.array(rows, STAMPS),
-            np.concatenate([lags_us for *_, one in gathered for lags_us in one.lags_us]),
-            np.concatenate([weights for *_, one in gathered for weights in one.weights]),
+            tuple(places),
+            np.concatenate([np.array(rows, STAMPS), counts]),
+            np.concatenate([*(part for *_, one in sampled for part in one.lags_us), lags_us]),
+            np.concatenate([*(part for *_, one in sampled for part in one.weights), np.ones(len(lags_us), np.int64)]),
             self._latest_us,
         )
+
+
+def _number_nodes(named: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    return {node: place for place, node in enumerate(dict.fromkeys(named))}
+
+
+def _count_small(
+    small: Mapping[tuple[int, str, str, bool], _SmallBatches], places: Mapping[tuple[str, str], int]
+) -> tuple[NDArray[np.void], NDArray[np.int64]]:
+    """Return the stamps of small batches, of dtype STAMPS, and all their lags: of all nodes and seconds at once."""
+    joined = [one.join() for one in small.values()]
+    lag_in_us, lag_out_us = (np.frombuffer(b"".join(of[side] for of in joined), "<i8") for side in range(2))
+    outcome = np.frombuffer(b"".join(of.outcome for of in joined), np.uint8)
+    key = np.repeat(np.arange(len(small)), [one.observations for one in small.values()])
+    is_one_sided = np.array([key[-1] for key in small], bool)[key]
+    if is_one_sided.any():
+        sides_us = lag_in_us, lag_out_us
+        lag_in_us = np.where(is_one_sided & (lag_in_us == NOT_STAMPED), sides_us[1], sides_us[0])
+        lag_out_us = np.where(is_one_sided & (lag_out_us == NOT_STAMPED), sides_us[0], sides_us[1])
+    chosen = (
+        (lag_in_us != NOT_STAMPED) & (outcome != Outcome.DEFERRED),
+        (lag_out_us != NOT_STAMPED) & (outcome == Outcome.PASSED),
+        (outcome == Outcome.FILTERED) | (outcome == Outcome.REJECTED),
+    )
+    counts = np.zeros((SIDES, len(small)), STAMPS)
+    counts["node"] = [places[stream, node] for _, stream, node, _ in small]
+    counts["side"] = np.arange(SIDES)[:, None]
+    counts["second"] = [second for second, *_ in small]
+    counts["stamps"] = [np.bincount(key[is_chosen], minlength=len(small)) for is_chosen in chosen]
+    counts["lags"][:_STOPPED] = counts["stamps"][:_STOPPED]
+    return counts[counts["stamps"] > 0], np.concatenate([lag_in_us[chosen[0]], lag_out_us[chosen[1]]])
 
 
 def summarize_stamps(parts: Sequence[RecentStamps], through_s: int) -> dict[tuple[str, str], tuple[RecentTraffic, ...]]:

@@ -190,11 +190,10 @@ def _sample_stamps(
     for told in view.metrics:
         sampler.add_packet(*place, MetricsStamp(told.stamp), told.count, bytes(data[slice(*told.lag_histogram)]))
     if view.kind == BatchKind.OBSERVATIONS:
-        lags_us = (envelope.read_packed(data, span, "<i8") for span in (view.lag_in_us, view.lag_out_us))
-        lag_in_us, lag_out_us = lags_us
-        stamps = BatchStamps(lag_in_us, lag_out_us, envelope.read_packed(data, view.outcome, "u1"))
+        whole, spans = memoryview(data), (view.lag_in_us, view.lag_out_us, view.outcome)
+        stamps = BatchStamps(*(whole[span.start : span.end] for span in spans))
         is_one_sided = pathway.stamps[pathway.nodes.index(view.node)] != "both"
-        sampler.add_batch(*place, stamps, is_one_sided=is_one_sided)
+        sampler.add_batch(*place, stamps, view.count, is_one_sided=is_one_sided)
 
 
 def _stamped_from_us(data: envelope.Buffer, view: envelope.RecordView, arrival_us: int) -> int:

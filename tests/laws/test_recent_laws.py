@@ -18,7 +18,7 @@ from hopwatch.monitor.kernel.recent import (
     MAX_SECOND_LAGS,
     MAX_SECONDS,
     MAX_STAMPS,
-    BatchStamps,
+    NO_TRAFFIC,
     RecentSampler,
     RecentStamps,
     summarize_stamps,
@@ -33,6 +33,7 @@ from hopwatch.probes.contract.batch import Batch, MetricsStamp, Outcome
 from hopwatch.probes.contract.lag_histograms import count_lags
 from hopwatch.probes.contract.limits import NOT_STAMPED
 from tests.model.recent import Seen, end_of_span, figures, percentiles
+from tests.support.recent import pack_stamps
 from tests.support.spool import WINDOW_POLICY, at_us, observation_batch, pack_lags, write_segment
 
 NODES: Final = ("a", "b", "c")
@@ -40,7 +41,7 @@ RULES: Final = {
     "orders": StreamConfig(Pathway.parse("a -> b -> c", stamps={"c": "in"}), WINDOW_POLICY),
     "silent": StreamConfig(Pathway.parse("x -> y"), WINDOW_POLICY),
 }
-EMPTY: Final = np.empty(0, np.uint8)
+NO_LAGS: Final = np.empty(0, np.int64)
 
 lags = st.one_of(st.none(), st.integers(-5, 60_000_000), st.sampled_from([2**62, -(2**62)]))
 outcomes = st.sampled_from([0, 0, 0, 1, 2, 3])
@@ -133,8 +134,8 @@ def test_stamps_are_counted_and_lags_are_sampled_evenly(size: int, batches_a_sec
         for _ in range(batches_a_second):
             lags_us = chance.lognormal(10, 2, size).astype(np.int64)
             every.append(lags_us)
-            stamps = BatchStamps(lags_us, lags_us + 5, EMPTY)
-            sampler.add_batch("orders", "a", second * 1_000_000, stamps, is_one_sided=False)
+            stamps = pack_stamps(lags_us, lags_us + 5)
+            sampler.add_batch("orders", "a", second * 1_000_000, stamps, size, is_one_sided=False)
     kept = sampler.collect()
     assert kept.counts["lags"].max() <= min(2 * MAX_SECOND_LAGS, size * batches_a_second)
     traffic = summarize_stamps([kept], 10)["orders", "a"]
@@ -151,7 +152,7 @@ def test_outcomes_of_large_batches_are_told_apart() -> None:
     sampler, outcome = RecentSampler(), np.zeros(4_000, np.uint8)
     outcome[:1_000], outcome[1_000:1_500], outcome[1_500:3_000] = Outcome.FILTERED, Outcome.REJECTED, Outcome.DEFERRED
     lags_us = np.arange(4_000)
-    sampler.add_batch("orders", "a", 0, BatchStamps(lags_us, lags_us, outcome), is_one_sided=False)
+    sampler.add_batch("orders", "a", 0, pack_stamps(lags_us, lags_us, outcome.tolist()), 4_000, is_one_sided=False)
     came, left, stopped = summarize_stamps([sampler.collect()], 1)["orders", "a"]
     assert (came.stamps, left.stamps, stopped.stamps) == (2_500, 1_000, 1_500)
     assert left.lag_us is not None
@@ -163,7 +164,7 @@ def test_a_task_keeps_the_last_seconds_alone(seconds: list[int]) -> None:
     """Of a backlog of hours, in whatever order its records come, only what the next spans may need."""
     sampler, lags_us = RecentSampler(), np.array([5], np.int64)
     for second in seconds:
-        sampler.add_batch("orders", "a", second * 1_000_000, BatchStamps(lags_us, lags_us, EMPTY), is_one_sided=False)
+        sampler.add_batch("orders", "a", second * 1_000_000, pack_stamps(lags_us, lags_us), 1, is_one_sided=False)
     kept = sampler.collect()
     newest = max(seconds)
     expected = sorted(2 * [second for second in seconds if second > newest - MAX_SECONDS])
@@ -184,6 +185,30 @@ def test_packets_may_say_anything() -> None:
 def test_percentiles_are_exact_where_nothing_is_left_out(lags_us: list[int]) -> None:
     """The rank of each is found by whole numbers."""
     sampler, told_us = RecentSampler(), np.array(lags_us, np.int64)
-    sampler.add_batch("orders", "a", 0, BatchStamps(told_us, EMPTY.astype(np.int64), EMPTY), is_one_sided=False)
+    sampler.add_batch("orders", "a", 0, pack_stamps(told_us, NO_LAGS), len(lags_us), is_one_sided=False)
     came, *_ = summarize_stamps([sampler.collect()], 1)["orders", "a"]
     assert came.lag_us == percentiles(lags_us)
+
+
+@pytest.mark.parametrize("size", [4, 513])
+def test_large_and_small_batches_are_counted_alike(size: int) -> None:
+    """A node that stamps one side takes either stamp for both, whatever is empty, and in batches of any size."""
+    chance = np.random.default_rng(size)
+    lags_us = chance.integers(0, 9, (2, size))
+    lags_us[chance.random((2, size)) < 0.4] = NOT_STAMPED
+    outcome = chance.integers(0, 4, size).tolist()
+    for packed in (
+        pack_stamps(lags_us[0], lags_us[1], outcome),
+        pack_stamps(lags_us[0], NO_LAGS),
+        pack_stamps(NO_LAGS, lags_us[1]),
+    ):
+        sides = (np.frombuffer(one, "<i8").tolist() or [NOT_STAMPED] * size for one in packed[:2])
+        said = packed.outcome or bytes(size)
+        told_us = [[None if us == NOT_STAMPED else us for us in side] for side in sides]
+        seen = [Seen("a", 0, came_us, left_us, code) for came_us, left_us, code in zip(*told_us, said, strict=True)]
+        for is_one_sided in (False, True):
+            sampler = RecentSampler()
+            sampler.add_batch("orders", "a", 0, packed, size, is_one_sided=is_one_sided)
+            told = summarize_stamps([sampler.collect()], 1).get(("orders", "a"), NO_TRAFFIC)
+            expected = figures(seen, "a", 1, one_side=is_one_sided)
+            assert [one.stamps for one in told] == [expected[name] for name in ("arrived", "departed", "stopped")]

@@ -35,7 +35,8 @@ def figures(seen: Iterable[Seen], node: str, end_s: int, *, one_side: bool) -> d
             continue
         lag_in_us, lag_out_us = one.lag_in_us, one.lag_out_us
         if one_side:
-            lag_in_us = lag_out_us = lag_out_us if lag_in_us is None else lag_in_us
+            lag_in_us = one.lag_out_us if one.lag_in_us is None else one.lag_in_us
+            lag_out_us = one.lag_in_us if one.lag_out_us is None else one.lag_out_us
         if lag_in_us is not None and one.outcome != 3:
             came.append(lag_in_us)
         if lag_out_us is not None and one.outcome == 0:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
+from hopwatch.monitor.kernel.recent import BatchStamps
 from hopwatch.monitor.results import RecentFigures, RecentLag, RecentNode
 from hopwatch.monitor.store import dialect
 from hopwatch.monitor.store import recent_figures as stored
@@ -16,6 +20,13 @@ def recent_figures(
     """Return figures in which each node passes 200 messages a second, stops one, and has 600 to pass yet."""
     lags = RecentLag(1_000_000, 1_500_000, 2_000_000), RecentLag(1_100_000, 1_600_000, 2_100_000)
     return RecentFigures(stream, through_us, tuple(RecentNode(node, 2_010, 2_000, 10, *lags, 600) for node in nodes))
+
+
+def pack_stamps(
+    lag_in_us: NDArray[np.int64], lag_out_us: NDArray[np.int64], outcome: Sequence[int] = ()
+) -> BatchStamps:
+    """Return the stamps of a batch as they are packed; what is empty says nothing."""
+    return BatchStamps(lag_in_us.astype("<i8").tobytes(), lag_out_us.astype("<i8").tobytes(), bytes(outcome))
 
 
 def save_recent(store_url: str, *figures: RecentFigures) -> None:

@@ -10,15 +10,15 @@ import numpy as np
 
 from hopwatch.monitor.accounting.recent_tracker import MAX_STREAMS_PER_BATCH, RecentTracker
 from hopwatch.monitor.kernel.deferrals import NEVER_US
-from hopwatch.monitor.kernel.recent import NO_STAMPS, BatchStamps, RecentSampler, RecentStamps
+from hopwatch.monitor.kernel.recent import NO_STAMPS, RecentSampler, RecentStamps
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.results import RecentFigures, RecentLag
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.batch import MetricsStamp
 from hopwatch.probes.contract.lag_histograms import count_lags
+from tests.support.recent import pack_stamps
 from tests.support.spool import START_US, STREAM_CONFIGS, WINDOW_POLICY, at_us
 
-EMPTY: Final = np.empty(0, np.uint8)
 LAGS_US: Final = np.array([10, 20, 30, 40], np.int64)
 
 
@@ -27,7 +27,7 @@ def stamped(stream: str, node: str, *seconds: float) -> RecentStamps:
     sampler = RecentSampler()
     for second in seconds:
         sampler.note_arrival(at_us(second))
-        sampler.add_batch(stream, node, at_us(second), BatchStamps(LAGS_US, LAGS_US + 1, EMPTY), is_one_sided=False)
+        sampler.add_batch(stream, node, at_us(second), pack_stamps(LAGS_US, LAGS_US + 1), 4, is_one_sided=False)
     return sampler.collect()
 
 
@@ -50,9 +50,8 @@ def test_a_silent_stream_has_figures_of_zero() -> None:
 def test_the_backlog_takes_as_long_as_at_the_pace_of_the_span() -> None:
     """Messages that are filtered or rejected are done with, too."""
     tracker, sampler = RecentTracker(), RecentSampler()
-    outcome = np.array([0, 1, 2, 3], np.uint8)
     sampler.note_arrival(at_us(7))
-    sampler.add_batch("orders", "b", at_us(5), BatchStamps(LAGS_US, LAGS_US, outcome), is_one_sided=False)
+    sampler.add_batch("orders", "b", at_us(5), pack_stamps(LAGS_US, LAGS_US, range(4)), 4, is_one_sided=False)
     tracker.absorb([sampler.collect()], NEVER_US)
     _, b = renew(tracker, b=30)["orders"].nodes
     assert (b.arrived, b.departed, b.stopped, b.backlog_s) == (3, 1, 2, 100)
