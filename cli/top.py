@@ -11,6 +11,7 @@ from rich import box
 from rich.console import Group
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 from sqlalchemy import Engine
 
 from hopwatch.cli import console
@@ -72,9 +73,12 @@ def _build_screen(streams: Sequence[str], found: Sequence[RecentFigures | None])
         if recent is None:
             parts.append(f"{stream}: no figures yet; hopwatch run makes them, and run --once does not")
             continue
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
         for place, column in enumerate(RECENT_COLUMNS):
-            table.add_column(column, justify="right" if place else "left", no_wrap=True)
+            # Heads of two lines, so that nine columns fit 80 characters.
+            first, _, last = column.rpartition(" ")
+            head = Text(f"{first}\n{last}" if first else last)
+            table.add_column(head, justify="right" if place else "left", no_wrap=True)
         for row in build_recent_rows(recent):
             table.add_row(*row, style="dim" if is_old(recent, now_us) else "")
         parts += [f"{stream}: {describe_recent(recent, now_us, texts.format_second(recent.through_us))}", table]

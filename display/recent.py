@@ -68,4 +68,4 @@ def _format_lags(lag: RecentLag | None) -> Sequence[str]:
 def _format_backlog_time(node: RecentNode) -> str:
     if node.backlog_s is None:
         return "no end" if node.backlog else texts.NONE
-    return texts.format_lag(node.backlog_s * _SECOND_US)
+    return texts.format_lag(node.backlog_s * _SECOND_US) if node.backlog else "0"

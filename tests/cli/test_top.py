@@ -9,7 +9,7 @@ from rich.console import Console
 
 from hopwatch.cli import console, top
 from hopwatch.display.texts import NONE
-from hopwatch.monitor.results import RecentFigures, RecentNode
+from hopwatch.monitor.results import RecentFigures, RecentLag, RecentNode
 from tests.support.clock import ManualClock
 from tests.support.recent import recent_figures, save_recent
 from tests.support.windows import at
@@ -34,7 +34,7 @@ def test_each_node_has_a_line(workspace: Workspace, capsys: Captured) -> None:
     assert workspace.run("top") == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()]
     assert " ".join(lines[0]) == "orders: 10 s of arrival up to 2026-01-01 00:10:00 UTC, 4 s ago"
-    assert " ".join(lines[3]) == "a 201 200 1.0 s 1.5 s 1.1 s 1.6 s 600 3.0 s"
+    assert " ".join(lines[4]) == "a 201 200 1.0 s 1.5 s 1.1 s 1.6 s 600 3.0 s"
     assert " ".join(lines[-2]) == f"x 0 0 {NONE} {NONE} {NONE} {NONE} 4 no end"
     assert " ".join(lines[-1]) == f"n 1.5 0 {NONE} {NONE} {NONE} {NONE} ? {NONE}"
 
@@ -96,3 +96,16 @@ def test_a_stream_that_is_not_configured_is_refused(workspace: Workspace, capsys
     """With those that there are."""
     assert workspace.run("top", "--stream", "nix") == 2
     assert "'nix'" in capsys.readouterr().err
+
+
+def test_all_columns_fit_a_narrow_terminal(
+    workspace: Workspace, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No figure is cut at 80 characters, also of a node that is far behind."""
+    node = RecentNode("connector", 512_000, 511_990, 0, RecentLag(205_312, 620_111, 9), RecentLag(1, 7, 9), 12_741)
+    save_recent(workspace.store_url, RecentFigures("orders", at(10), (node,)))
+    monkeypatch.setenv("COLUMNS", "80")
+    assert workspace.run("top", "--stream", "orders") == 0
+    told = capsys.readouterr().out
+    assert "\N{HORIZONTAL ELLIPSIS}" not in told
+    assert max(len(line.rstrip()) for line in told.splitlines()) <= 80
