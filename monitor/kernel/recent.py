@@ -116,21 +116,12 @@ class _SmallBatches:
     """Small batches of a node that arrived in one second, one after the other, with nothing left out."""
 
     observations: int = 0
-    lag_in_us: list[bytes] = field(default_factory=list)
-    lag_out_us: list[bytes] = field(default_factory=list)
-    outcome: list[bytes] = field(default_factory=list)
+    stamps: list[BatchStamps] = field(default_factory=list)
 
     def add(self, stamps: BatchStamps, count: int) -> None:
         """Take a batch of so many observations."""
         self.observations += count
-        # As bytes: a view would keep all of the record's segment.
-        self.lag_in_us.append(bytes(stamps.lag_in_us) or _NO_LAG * count)
-        self.lag_out_us.append(bytes(stamps.lag_out_us) or _NO_LAG * count)
-        self.outcome.append(bytes(stamps.outcome) or _PASSED * count)
-
-    def join(self) -> BatchStamps:
-        """Return all of them as one batch."""
-        return BatchStamps(b"".join(self.lag_in_us), b"".join(self.lag_out_us), b"".join(self.outcome))
+        self.stamps.append(_fill_fields(stamps, count))
 
 
 class RecentSampler:
@@ -153,7 +144,8 @@ class RecentSampler:
         """Take the stamps of a batch of so many observations; at a node that stamps one side, each stands for both."""
         second = arrival_us // _SECOND_US
         if count > MAX_BATCH_LAGS:
-            self._add_stamps(stream, node, second, stamps, -(-count // MAX_BATCH_LAGS), is_one_sided=is_one_sided)
+            whole = [_fill_fields(stamps, count)]
+            self._add_stamps(stream, node, second, whole, -(-count // MAX_BATCH_LAGS), is_one_sided=is_one_sided)
             return
         # Arrays of a few numbers each cost more than the rest of the record: the bytes are joined first.
         key = second, stream, node, is_one_sided
@@ -163,28 +155,21 @@ class RecentSampler:
         small.add(stamps, count)
         if small.observations > 2 * MAX_SECOND_LAGS:
             del self._small[key]
-            self._add_stamps(stream, node, second, small.join(), 1, is_one_sided=is_one_sided)
+            self._add_stamps(stream, node, second, small.stamps, 1, is_one_sided=is_one_sided)
 
-    def _add_stamps(  # noqa: PLR0913 - a batch, and where it is from
-        self, stream: str, node: str, second: int, stamps: BatchStamps, step: int, *, is_one_sided: bool
+    def _add_stamps(  # noqa: PLR0913 - batches, and where they are from
+        self, stream: str, node: str, second: int, stamps: Sequence[BatchStamps], step: int, *, is_one_sided: bool
     ) -> None:
-        """Count the stamps of a batch, and take each lag of so many."""
-        lag_in_us, lag_out_us = (np.frombuffer(lags_us, "<i8") for lags_us in stamps[:2])
-        outcome = np.frombuffer(stamps.outcome, np.uint8)
-        if is_one_sided:
-            lag_in_us, lag_out_us = _fill_missing(lag_in_us, lag_out_us), _fill_missing(lag_out_us, lag_in_us)
-        if outcome.any():
-            stopped = int(np.count_nonzero((outcome == Outcome.FILTERED) | (outcome == Outcome.REJECTED)))
-            lag_in_us = lag_in_us[outcome != Outcome.DEFERRED] if len(lag_in_us) else lag_in_us
-            lag_out_us = lag_out_us[outcome == Outcome.PASSED] if len(lag_out_us) else lag_out_us
-            if stopped:
-                self._add(stream, node, second, _STOPPED, stopped, NO_STAMPS.lags_us, NO_STAMPS.weights)
-        for side, lags_us in enumerate((lag_in_us, lag_out_us)):
+        """Count the stamps of batches, and take each lag of so many."""
+        *sides_us, is_stopped = _read_stamps(stamps, np.array(is_one_sided))
+        for side, lags_us in enumerate(sides_us):
             taken_us = lags_us[::step]
             taken_us = taken_us[taken_us != NOT_STAMPED]
             count = len(taken_us) if step == 1 else int(np.count_nonzero(lags_us != NOT_STAMPED))
             if count:
                 self._add(stream, node, second, side, count, taken_us, np.full(len(taken_us), step, np.int64))
+        if stopped := int(np.count_nonzero(is_stopped)):
+            self._add(stream, node, second, _STOPPED, stopped, NO_STAMPS.lags_us, NO_STAMPS.weights)
 
     def add_packet(  # noqa: PLR0913, PLR0917 - a packet, and where it is from
         self, stream: str, node: str, arrival_us: int, stamp: MetricsStamp, count: int, lags: PackedLags
@@ -248,20 +233,10 @@ def _count_small(
     small: Mapping[tuple[int, str, str, bool], _SmallBatches], places: Mapping[tuple[str, str], int]
 ) -> tuple[NDArray[np.void], NDArray[np.int64]]:
     """Return the stamps of small batches, of dtype STAMPS, and all their lags: of all nodes and seconds at once."""
-    joined = [one.join() for one in small.values()]
-    lag_in_us, lag_out_us = (np.frombuffer(b"".join(of[side] for of in joined), "<i8") for side in range(2))
-    outcome = np.frombuffer(b"".join(of.outcome for of in joined), np.uint8)
     key = np.repeat(np.arange(len(small)), [one.observations for one in small.values()])
     is_one_sided = np.array([key[-1] for key in small], bool)[key]
-    if is_one_sided.any():
-        sides_us = lag_in_us, lag_out_us
-        lag_in_us = np.where(is_one_sided & (lag_in_us == NOT_STAMPED), sides_us[1], sides_us[0])
-        lag_out_us = np.where(is_one_sided & (lag_out_us == NOT_STAMPED), sides_us[0], sides_us[1])
-    chosen = (
-        (lag_in_us != NOT_STAMPED) & (outcome != Outcome.DEFERRED),
-        (lag_out_us != NOT_STAMPED) & (outcome == Outcome.PASSED),
-        (outcome == Outcome.FILTERED) | (outcome == Outcome.REJECTED),
-    )
+    lag_in_us, lag_out_us, is_stopped = _read_stamps([one for of in small.values() for one in of.stamps], is_one_sided)
+    chosen = lag_in_us != NOT_STAMPED, lag_out_us != NOT_STAMPED, is_stopped
     counts = np.zeros((SIDES, len(small)), STAMPS)
     counts["node"] = [places[stream, node] for _, stream, node, _ in small]
     counts["side"] = np.arange(SIDES)[:, None]
@@ -293,11 +268,34 @@ def summarize_stamps(parts: Sequence[RecentStamps], through_s: int) -> dict[tupl
     return {node: tuple(traffic[place * SIDES : (place + 1) * SIDES]) for node, place in places.items()}
 
 
-def _fill_missing(lags_us: NDArray[np.int64], others_us: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the lags, and those of the other side where there are none."""
-    if not len(lags_us) or not len(others_us):
-        return lags_us if len(lags_us) else others_us
-    return np.where(lags_us == NOT_STAMPED, others_us, lags_us)
+def _fill_fields(stamps: BatchStamps, count: int) -> BatchStamps:
+    """Return the stamps of a batch of so many observations with no field empty."""
+    # As bytes: a view would keep all of the record's segment.
+    return BatchStamps(
+        bytes(stamps.lag_in_us) or _NO_LAG * count,
+        bytes(stamps.lag_out_us) or _NO_LAG * count,
+        bytes(stamps.outcome) or _PASSED * count,
+    )
+
+
+def _read_stamps(
+    stamps: Sequence[BatchStamps], is_one_sided: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Return lag in and lag out of each observation, NOT_STAMPED where it has none, and whether it was stopped.
+
+    What is deferred has no lag in, and what did not pass no lag out; at a node that stamps one side, each lag stands
+    for both. Shape (observations,).
+    """
+    lag_in_us, lag_out_us = (np.frombuffer(b"".join(one[side] for one in stamps), "<i8") for side in range(2))
+    outcome = np.frombuffer(b"".join(one.outcome for one in stamps), np.uint8)
+    if np.any(is_one_sided):
+        sides_us = lag_in_us, lag_out_us
+        lag_in_us = np.where(is_one_sided & (lag_in_us == NOT_STAMPED), sides_us[1], sides_us[0])
+        lag_out_us = np.where(is_one_sided & (lag_out_us == NOT_STAMPED), sides_us[0], sides_us[1])
+    if outcome.any():
+        lag_in_us = np.where(outcome == Outcome.DEFERRED, NOT_STAMPED, lag_in_us)
+        lag_out_us = np.where(outcome == Outcome.PASSED, lag_out_us, NOT_STAMPED)
+    return lag_in_us, lag_out_us, (outcome == Outcome.FILTERED) | (outcome == Outcome.REJECTED)
 
 
 def _find_percentiles(
