@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from typing import Final
 
 HOST: Final = "127.0.0.1"
+FREE_TRIES: Final = 20
+"""Free ports that are tried, one after the other."""
 
 
 def hold_port(wished: int) -> tuple[int, socket.socket]:
@@ -14,10 +17,12 @@ def hold_port(wished: int) -> tuple[int, socket.socket]:
     Raises:
         OSError: not even a free one is to be had.
     """
-    try:
-        held = _hold(wished)
-    except OSError:
-        held = _hold(0)
+    # A port that is free for TCP may be another demo's by UDP: then the next one is looked at.
+    for port in (wished, *[0] * FREE_TRIES):
+        with contextlib.suppress(OSError):
+            held = _hold(port)
+            return held.getsockname()[1], held
+    held = _hold(0)
     return held.getsockname()[1], held
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hopwatch.cli import dashboard as command
-from hopwatch.demo import dashboard_process
+from hopwatch.demo import dashboard_process, ports
 from hopwatch.demo.dashboard_process import Dashboard
 from hopwatch.demo.layout import Layout, create_layout
 from hopwatch.demo.ports import HOST, hold_port
@@ -102,6 +102,33 @@ def test_demos_that_start_together_have_ports_of_their_own() -> None:
     assert len({port for port, _ in held}) == 20
     for _, holding in held:
         holding.close()
+
+
+def test_a_free_port_that_another_demo_holds_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system gives any port that is free for TCP; it may give one that a demo holds several times."""
+    hold, tried = ports._hold, []
+
+    def hold_late(port: int) -> socket.socket:
+        tried.append(port)
+        if len(tried) < 4:
+            raise OSError(errno.EADDRINUSE, "Address already in use")
+        return hold(port)
+
+    monkeypatch.setattr(ports, "_hold", hold_late)
+    port, holding = hold_port(9)
+    assert (tried, port) == ([9, 0, 0, 0], holding.getsockname()[1])
+    holding.close()
+
+
+def test_without_any_free_port_the_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last error of the system, once enough ports were tried."""
+
+    def refuse(port: int) -> socket.socket:
+        raise OSError(errno.EADDRNOTAVAIL, f"no port {port}")
+
+    monkeypatch.setattr(ports, "_hold", refuse)
+    with pytest.raises(OSError, match="no port 0"):
+        hold_port(9)
 
 
 def test_a_dashboard_that_ends_is_told_once(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
