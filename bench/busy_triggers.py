@@ -45,18 +45,17 @@ class TriggerRounds:
     """Writes what all probes send in one round, and lets the whole of it appear at once."""
 
     def __init__(self, spool: Path, staging: Path, streams: int) -> None:
-        """Make the probe instances."""
+        """Make the probe instances; what they send in a round arrives at once, however many they are."""
         self.spool, self.staging = spool, staging
         self.done, self.pulses, self.skipped_us = 0, 0, 0
         self.brought: Counter[int] = Counter()
-        arrivals_ms: set[int] = set()
         epoch_us = FIRST_START_MS * 1_000 - 1
         self.instances = [
-            SpoolInstance(staging, stream_name(stream), node, epoch_us, arrivals_ms, WINDOW_US)
+            SpoolInstance(staging, stream_name(stream), node, epoch_us, set(), WINDOW_US)
             for stream in range(streams)
             for node in NODES
         ]
-        self.pulse = SpoolInstance(staging, MONITOR_STREAM, pulse.NODE, epoch_us, arrivals_ms, WINDOW_US)
+        self.pulse = SpoolInstance(staging, MONITOR_STREAM, pulse.NODE, epoch_us, set(), WINDOW_US)
 
     def next(self, windows: range) -> None:
         """Send some messages of these windows of every stream through all nodes."""
