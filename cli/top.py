@@ -17,7 +17,7 @@ from sqlalchemy import Engine
 from hopwatch.cli import console
 from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
 from hopwatch.display import texts
-from hopwatch.display.recent import RECENT_COLUMNS, build_recent_rows, describe_recent, is_old
+from hopwatch.display.recent import RECENT_COLUMNS, build_recent_rows, describe_recent
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.results import RecentFigures, recent_to_json
 from hopwatch.monitor.store import dialect, recent_figures, schema
@@ -80,6 +80,6 @@ def _build_screen(streams: Sequence[str], found: Sequence[RecentFigures | None])
             head = Text(f"{first}\n{last}" if first else last)
             table.add_column(head, justify="right" if place else "left", no_wrap=True)
         for row in build_recent_rows(recent):
-            table.add_row(*row, style="dim" if is_old(recent, now_us) else "")
+            table.add_row(*row, style="dim" if recent.is_old(now_us) else "")
         parts += [f"{stream}: {describe_recent(recent, now_us, texts.format_second(recent.through_us))}", table]
     return Group(*parts)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from hopwatch.display import texts
-from hopwatch.monitor.results import MAX_RECENT_AGE_US, RECENT_SPAN_S, RecentFigures, RecentLag, RecentNode
+from hopwatch.monitor.results import RECENT_SPAN_S, RecentFigures, RecentLag, RecentNode
 
 RECENT_COLUMNS: Final = (
     "node",
@@ -49,12 +49,7 @@ def describe_traffic(node: RecentNode) -> str:
 def describe_recent(recent: RecentFigures, now_us: int, moment: str) -> str:
     """Return of which span the figures are, and how old they are; ``moment`` is the end of the span as it is shown."""
     told = f"{RECENT_SPAN_S} s of arrival up to {moment}, {texts.format_age(max(0, now_us - recent.through_us))} ago"
-    return f"{told}: the monitor has read nothing since" if is_old(recent, now_us) else told
-
-
-def is_old(recent: RecentFigures, now_us: int) -> bool:
-    """Return whether figures no longer say how things are."""
-    return now_us - recent.through_us > MAX_RECENT_AGE_US
+    return f"{told}: the monitor has read nothing since" if recent.is_old(now_us) else told
 
 
 def _format_rate(per_s: float) -> str:

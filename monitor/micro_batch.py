@@ -135,7 +135,7 @@ def write_micro_batch(  # noqa: PLR0913, PLR0917 - what came, what was to be rea
             noted += [note for conclusion in piece if (note := follower.note(conclusion)) is not None]
     forget_windows(connection, ledger, watermark_us)
     ledger.recent.absorb((unpack_recent(bytes(row.payload)) for row in rows if row.kind == RECENT_ROW), through_us)
-    recent = tuple(ledger.renew_recent())
+    recent = ledger.renew_recent()
     recent_figures.save_recent(connection, recent)
     outlier_detection.save_series(connection, ledger)
     if not windows:

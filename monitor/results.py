@@ -551,6 +551,10 @@ class RecentFigures(NamedTuple):
     through_us: int
     nodes: tuple[RecentNode, ...]
 
+    def is_old(self, now_us: int) -> bool:
+        """Return whether the figures no longer say how things are, by the wall clock."""
+        return now_us - self.through_us > MAX_RECENT_AGE_US
+
 
 def recent_to_json(recent: RecentFigures) -> dict[str, Any]:
     """Return recent figures as programs read them."""

@@ -10,7 +10,7 @@ from hopwatch.dashboards import markup
 from hopwatch.dashboards.context import PageContext
 from hopwatch.dashboards.queries.recent_figures import RecentFiguresQuery
 from hopwatch.display import texts
-from hopwatch.display.recent import RECENT_COLUMNS, build_recent_rows, describe_recent, is_old
+from hopwatch.display.recent import RECENT_COLUMNS, build_recent_rows, describe_recent
 from hopwatch.monitor.results import RecentFigures
 
 _KINDS: Final = ("hw-name", *["hw-number"] * (len(RECENT_COLUMNS) - 1))
@@ -20,7 +20,7 @@ _HEAD: Final = tuple((name.capitalize(), kind) for name, kind in zip(RECENT_COLU
 def fetch_recent(context: PageContext) -> RecentFigures | None:
     """Return the recent figures of the selected stream, if they say how things are now."""
     recent = context.fetch(RecentFiguresQuery(context.address.stream)).value
-    return recent if recent and not is_old(recent, context.clock.now_us()) else None
+    return recent if recent and not recent.is_old(context.clock.now_us()) else None
 
 
 def draw_recent(context: PageContext) -> None:

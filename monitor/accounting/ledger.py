@@ -355,10 +355,10 @@ class Ledger:
         judged.counts[_HAVING_A_SAY, :, find_touched_windows(holes, starts, horizons_us + rules.terms.settle_us)] += 1
         return judged
 
-    def renew_recent(self) -> list[RecentFigures]:
+    def renew_recent(self) -> tuple[RecentFigures, ...]:
         """Return the recent figures that are new, of the streams of which anything was ever read."""
         streams = [stream for stream in self.ranges if stream in self.rules]
-        return list(self.recent.renew(self.rules, streams, self._sum_backlog))
+        return tuple(self.recent.renew(self.rules, streams, self._sum_backlog))
 
     def _sum_backlog(self, stream: str) -> Mapping[str, int]:
         """Return the messages in flight at each node, in all windows that can still change."""

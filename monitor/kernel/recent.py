@@ -6,7 +6,7 @@ of it decides on a window.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -43,8 +43,8 @@ _PERCENTS: Final = (50, 95, 99)
 STAMPS: Final = np.dtype([("node", "<u4"), ("side", "u1"), ("second", "<i8"), ("stamps", "<i8"), ("lags", "<i8")])
 """Stamps of a node on one side in a second of arrival, and how many lags are sampled of them."""
 
-
 Packed = bytes | memoryview
+"""A packed field of a record."""
 
 
 class BatchStamps(NamedTuple):
@@ -121,7 +121,8 @@ class _SmallBatches:
     def add(self, stamps: BatchStamps, count: int) -> None:
         """Take a batch of so many observations."""
         self.observations += count
-        self.stamps.append(_fill_fields(stamps, count))
+        # As bytes: a view would keep all of the record's segment.
+        self.stamps.append(BatchStamps(*map(bytes, _fill_fields(stamps, count))))
 
 
 class RecentSampler:
@@ -225,7 +226,8 @@ class RecentSampler:
         )
 
 
-def _number_nodes(named: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
+def _number_nodes(named: Iterable[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    """Return the place of each of some nodes, by first mention."""
     return {node: place for place, node in enumerate(dict.fromkeys(named))}
 
 
@@ -251,9 +253,8 @@ def summarize_stamps(parts: Sequence[RecentStamps], through_s: int) -> dict[tupl
 
     That second is not in it. A percentile is the least lag that is not exceeded by as great a share of the stamps.
     """
-    nodes = tuple(dict.fromkeys(node for part in parts for node in part.nodes))
-    places = {node: place for place, node in enumerate(nodes)}
-    stamps = np.zeros(len(nodes) * SIDES, np.int64)
+    places = _number_nodes(node for part in parts for node in part.nodes)
+    stamps = np.zeros(len(places) * SIDES, np.int64)
     chosen = [(np.empty(0, np.int64), NO_STAMPS.lags_us, NO_STAMPS.weights)]
     for part in parts:
         is_recent = (part.counts["second"] >= through_s - RECENT_SPAN_S) & (part.counts["second"] < through_s)
@@ -270,12 +271,13 @@ def summarize_stamps(parts: Sequence[RecentStamps], through_s: int) -> dict[tupl
 
 def _fill_fields(stamps: BatchStamps, count: int) -> BatchStamps:
     """Return the stamps of a batch of so many observations with no field empty."""
-    # As bytes: a view would keep all of the record's segment.
-    return BatchStamps(
-        bytes(stamps.lag_in_us) or _NO_LAG * count,
-        bytes(stamps.lag_out_us) or _NO_LAG * count,
-        bytes(stamps.outcome) or _PASSED * count,
-    )
+    lag_in_us, lag_out_us, outcome = stamps
+    return BatchStamps(lag_in_us or _NO_LAG * count, lag_out_us or _NO_LAG * count, outcome or _PASSED * count)
+
+
+def _join_packed(parts: Sequence[Packed]) -> Packed:
+    """Return a field of several batches; that of one is not copied."""
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _read_stamps(
@@ -286,16 +288,18 @@ def _read_stamps(
     What is deferred has no lag in, and what did not pass no lag out; at a node that stamps one side, each lag stands
     for both. Shape (observations,).
     """
-    lag_in_us, lag_out_us = (np.frombuffer(b"".join(one[side] for one in stamps), "<i8") for side in range(2))
-    outcome = np.frombuffer(b"".join(one.outcome for one in stamps), np.uint8)
+    lag_in_us, lag_out_us = (np.frombuffer(_join_packed([one[side] for one in stamps]), "<i8") for side in range(2))
+    outcome = np.frombuffer(_join_packed([one.outcome for one in stamps]), np.uint8)
     if np.any(is_one_sided):
         sides_us = lag_in_us, lag_out_us
         lag_in_us = np.where(is_one_sided & (lag_in_us == NOT_STAMPED), sides_us[1], sides_us[0])
         lag_out_us = np.where(is_one_sided & (lag_out_us == NOT_STAMPED), sides_us[0], sides_us[1])
+    is_stopped = np.zeros(len(outcome), bool)
     if outcome.any():
+        is_stopped = (outcome == Outcome.FILTERED) | (outcome == Outcome.REJECTED)
         lag_in_us = np.where(outcome == Outcome.DEFERRED, NOT_STAMPED, lag_in_us)
         lag_out_us = np.where(outcome == Outcome.PASSED, lag_out_us, NOT_STAMPED)
-    return lag_in_us, lag_out_us, (outcome == Outcome.FILTERED) | (outcome == Outcome.REJECTED)
+    return lag_in_us, lag_out_us, is_stopped
 
 
 def _find_percentiles(

@@ -14,7 +14,7 @@ from hopwatch.monitor.metrics.catalog import BUCKETS_S
 from hopwatch.monitor.metrics.counters import CounterTotals, WindowCounters
 from hopwatch.monitor.metrics.folding import FoldingPlan
 from hopwatch.monitor.metrics.snapshot import BatchDurations, InitialState, MetricsSnapshot, StoreSnapshot
-from hopwatch.monitor.results import MAX_RECENT_AGE_US, CommittedBatch, RecentFigures, WindowResult
+from hopwatch.monitor.results import CommittedBatch, RecentFigures, WindowResult
 from hopwatch.monitor.stream_config import StreamConfig
 
 _NO_BATCHES: Final = BatchDurations((0,) * (len(BUCKETS_S) + 1))
@@ -98,8 +98,8 @@ class MetricsRecorder:
 
     def _select_recent(self) -> dict[str, RecentFigures]:
         """Return the recent figures that still say how things are."""
-        since_us = self.clock.now_us() - MAX_RECENT_AGE_US
-        return {name: one for name, one in self._recent.items() if one.through_us >= since_us and name in self.rules}
+        now_us = self.clock.now_us()
+        return {name: one for name, one in self._recent.items() if name in self.rules and not one.is_old(now_us)}
 
     def _sum_overdue(self) -> dict[str, int]:
         found: dict[str, int] = {}
