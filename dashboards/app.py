@@ -20,7 +20,17 @@ import streamlit as st
 
 from hopwatch.dashboards import context, frame, login_page, markup, theme
 from hopwatch.dashboards.context import PageContext
-from hopwatch.dashboards.pages import alerts, getting_started, message, overview, probes, quality, stream, window
+from hopwatch.dashboards.pages import (
+    alerts,
+    getting_started,
+    message,
+    overview,
+    probes,
+    quality,
+    service_map,
+    stream,
+    window,
+)
 from hopwatch.dashboards.queries.models import StreamsOverview
 from hopwatch.dashboards.queries.query_cache import QueryCache
 from hopwatch.dashboards.queries.stream_queries import StreamsOverviewQuery
@@ -34,6 +44,7 @@ REFRESH_S = 5
 GC_INTERVAL_S = 60
 PAGES: Final[Mapping[PageName, Callable[[PageContext, StreamsOverview], None]]] = {
     PageName.OVERVIEW: overview.draw_page,
+    PageName.MAP: service_map.draw_page,
     PageName.STREAM: stream.draw_page,
     PageName.WINDOW: window.draw_page,
     PageName.MESSAGE: message.draw_page,

@@ -16,6 +16,7 @@ from hopwatch.display import texts
 
 PAGE_TITLES: Final = {
     PageName.OVERVIEW: "Overview",
+    PageName.MAP: "Service map",
     PageName.ALERTS: "Outliers and alerts",
     PageName.PROBES: "Probes",
     PageName.QUALITY: "Quality",

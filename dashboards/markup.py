@@ -32,6 +32,15 @@ def link(words: str, query: Mapping[str, str], title: str = "") -> str:
     return f'<a href="?{escape_html(urlencode(query))}" target="_self"{hint}>{escape_html(words)}</a>'
 
 
+def card(content: str, query: Mapping[str, str], said: str, kind: str, style: str) -> str:
+    """Return markup that is a link as a whole, of a class and style; ``said`` is it in words."""
+    words = escape_html(said)
+    return (
+        f'<a class="{kind}" style="{style}" href="?{escape_html(urlencode(query))}" target="_self" title="{words}" '
+        f'aria-label="{words}">{content}</a>'
+    )
+
+
 def external_link(words: str, url: str) -> str:
     """Return a link to somewhere else, in a tab of its own; what is no address of the web is text."""
     if not url.startswith(("https://", "http://")):

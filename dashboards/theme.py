@@ -168,6 +168,19 @@ i.hw-of-flight {background: repeating-linear-gradient(135deg, var(--hw-part) 0 3
 .hw-journey tbody th::after {content: ""; position: absolute; left: calc(.85rem - 4px); top: calc(50% - 5px);
   width: 10px; height: 10px; border-radius: 50%; background: var(--hw-link);}
 .hw-journey tbody tr:has(.hw-loud) th::after {background: var(--hw-lossy); border-radius: 2px;}
+.hw-map {position: relative; margin: .5rem 0 1rem;}
+.hw-map-lines {position: absolute; width: 100% !important; height: 100% !important; max-width: none !important;}
+[data-testid="stHtml"] a.hw-service {position: absolute; box-sizing: border-box; padding: .2rem .35rem;
+  border: 1px solid; border-left-width: 4px; border-radius: 6px; background: var(--hw-ground); color: var(--hw-text);
+  font-size: .78rem; line-height: 1.22; font-variant-numeric: tabular-nums; overflow: hidden;}
+[data-testid="stHtml"] a.hw-service:hover {background: var(--hw-raised); text-decoration: none;}
+[data-testid="stHtml"] a.hw-service.hw-chosen {outline: 3px solid var(--hw-link); outline-offset: 1px;}
+[data-testid="stHtml"] a.hw-service.hw-dated {border-style: dashed;}
+.hw-service span {font-size: .72rem; white-space: nowrap; overflow: hidden; text-overflow: ellipsis;}
+.hw-service .hw-first {font-size: .8rem; font-weight: 600;}
+.hw-service i {font-style: normal;}
+.hw-map-narrow {display: none;}
+@media (max-width: 800px) {.hw-map-wide {display: none;} .hw-map-narrow {display: block;}}
 .hw-empty {max-width: 46rem; margin: 2.5rem auto;}
 .st-key-entrance {margin-top: 12vh;}
 [data-testid="stLayoutWrapper"]:has(> .st-key-entrance) {align-self: center;}

@@ -28,8 +28,8 @@ def build_recent_rows(recent: RecentFigures) -> list[tuple[str, ...]]:
     return [
         (
             node.node,
-            _format_rate(node.arrived_per_s),
-            _format_rate(node.departed_per_s),
+            format_rate(node.arrived_per_s),
+            format_rate(node.departed_per_s),
             *_format_lags(node.lag_in_us),
             *_format_lags(node.lag_out_us),
             texts.format_count(node.backlog),
@@ -43,7 +43,7 @@ def describe_traffic(node: RecentNode) -> str:
     """Return what passes a node now, and how late that is, in short."""
     lag = node.lag_out_us or node.lag_in_us
     late = f", p95 {texts.format_lag(lag.p95)}" if lag else ""
-    return f"now {_format_rate(max(node.arrived_per_s, node.departed_per_s))}/s{late}"
+    return f"{format_rate(max(node.arrived_per_s, node.departed_per_s))}/s{late}"
 
 
 def describe_recent(recent: RecentFigures, now_us: int, moment: str) -> str:
@@ -52,7 +52,8 @@ def describe_recent(recent: RecentFigures, now_us: int, moment: str) -> str:
     return f"{told}: the monitor has read nothing since" if recent.is_old(now_us) else told
 
 
-def _format_rate(per_s: float) -> str:
+def format_rate(per_s: float) -> str:
+    """Return messages a second, small numbers to a tenth."""
     return f"{per_s:,.0f}" if per_s >= RECENT_SPAN_S or per_s == int(per_s) else f"{per_s:.1f}"
 
 

@@ -16,15 +16,15 @@ ALL_STREAMS = "all streams"
 
 
 def draw_filters(
-    context: PageContext, standing: StreamsOverview, *, has_range: bool = True, has_search: bool = False
+    context: PageContext, standing: StreamsOverview, *, has_range: bool = True, search_label: str = ""
 ) -> None:
-    """Draw the choices; whatever is chosen goes into the URL."""
+    """Draw the choices; whatever is chosen goes into the URL. A search says what it looks for."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         if has_range:
             stream_controls.draw_range_control(context)
         draw_stream_control(context, standing)
-        if has_search:
-            _draw_search(context)
+        if search_label:
+            _draw_search(context, search_label)
 
 
 def draw_fold_control(context: PageContext, words: str) -> None:
@@ -75,8 +75,8 @@ def draw_stream_control(context: PageContext, standing: StreamsOverview, width_p
     )
 
 
-def _draw_search(context: PageContext) -> None:
+def _draw_search(context: PageContext, label: str) -> None:
     here = context.address
     key = f"find-{here.search}"
     change = context.on_change(key, lambda wanted: {"search": wanted.strip(), "part": 1}, here.search)
-    st.text_input("Node, probe or stream", here.search, key=key, on_change=change, width=260, max_chars=200)
+    st.text_input(label, here.search, key=key, on_change=change, width=260, max_chars=200)

@@ -33,7 +33,7 @@ COLUMNS: Final = (
 def draw_page(context: PageContext, standing: StreamsOverview) -> None:
     """Draw the page."""
     here = context.address
-    filters.draw_filters(context, standing, has_range=False, has_search=True)
+    filters.draw_filters(context, standing, has_range=False, search_label="Node, probe or stream")
     is_all = here.folded is FoldState.SHOWN
     answer = context.fetch(ProbesQuery(here.stream, here.search, here.part, is_all))
     if answer.value is None:

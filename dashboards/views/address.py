@@ -27,6 +27,7 @@ class PageName(StrEnum):
     """The pages."""
 
     OVERVIEW = "overview"
+    MAP = "map"
     STREAM = "stream"
     WINDOW = "window"
     MESSAGE = "message"

@@ -81,7 +81,7 @@ def build_drawing(graph: Graph, one: StepResult | None, recent: RecentFigures | 
     if is_close:
         columns, rows = _fold_lines(columns, rows)
     found = {node.node: node for node in one.nodes} if one else {}
-    now = {node.node: describe_traffic(node) for node in recent.nodes} if recent else {}
+    now = {node.node: f"now {describe_traffic(node)}" for node in recent.nodes} if recent else {}
     nodes = []
     for place, name in enumerate(graph.nodes):
         node = found.get(name)

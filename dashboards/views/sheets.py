@@ -14,6 +14,7 @@ from typing import Final
 from hopwatch.dashboards.queries.models import Graph, StreamRange, StreamsOverview
 from hopwatch.dashboards.views import pathway, series
 from hopwatch.dashboards.views.address import HeatMeasure
+from hopwatch.dashboards.views.service_map import ServiceMap
 from hopwatch.display import step_marks
 from hopwatch.display.step_marks import StepResult
 from hopwatch.monitor.kernel.rollup import NODE_COUNTS
@@ -130,6 +131,20 @@ def build_pathway(graph: Graph, one: StepResult | None) -> Sheet:
     return Sheet(("kind", "node", "to_node", "seen_as", "seen_messages", *_MISSING_COLUMNS), tuple(rows))
 
 
+def build_service_map(shown: ServiceMap) -> Sheet:
+    """Return the figures of a map of services: a row a service and stream."""
+    rows: list[tuple[CellValue, ...]] = []
+    for service in shown.services:
+        for node in service.nodes:
+            one = node.result
+            start = None if node.window_us is None else format_iso(node.window_us)
+            losses = (one.loss_lower, one.loss_upper, one.loss, one.loss_ratio) if one else _NO_LOSSES
+            lag = one and (one.lag_out_us or one.lag_in_us)
+            p95_us = lag.p95 if lag else None
+            rows.append((service.name, node.stream, node.mark.word, start, node.messages, *losses, p95_us))
+    return Sheet(_SERVICE_COLUMNS, tuple(rows))
+
+
 def build_shares(one: StepResult | None) -> Sheet:
     """Return the process duration p95 of each node, and its share of their sum."""
     nodes = one.nodes if one else ()
@@ -177,6 +192,12 @@ def build_overview(standing: StreamsOverview) -> Sheet:
 _OVERVIEW_COLUMNS: Final = (
     *("stream", "verdict", "window_start", "known_messages", "lost_lower_messages", "lost_upper_messages"),
     *("missing_messages", "missing_ratio", "lag_p95_us", "least_coverage_ratio"),
+)
+
+
+_SERVICE_COLUMNS: Final = (
+    *("node", "stream", "seen_as", "window_start", "seen_messages"),
+    *(*_MISSING_COLUMNS, "lag_p95_us"),
 )
 
 

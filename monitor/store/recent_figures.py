@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Row, select
 
 from hopwatch.monitor.results import RecentFigures, RecentLag, RecentNode
 from hopwatch.monitor.store import dialect, tables
@@ -24,8 +24,15 @@ def save_recent(connection: Connection, recent: Sequence[RecentFigures]) -> None
 def read_recent(connection: Connection, stream: str) -> RecentFigures | None:
     """Query the figures of a stream; None where there never were any."""
     row = connection.execute(select(tables.recent_figures).where(_column.stream == stream)).first()
-    if row is None:
-        return None
+    return None if row is None else _parse_figures(row)
+
+
+def read_all_recent(connection: Connection) -> dict[str, RecentFigures]:
+    """Query the figures of all streams that have some."""
+    return {row.stream: _parse_figures(row) for row in connection.execute(select(tables.recent_figures))}
+
+
+def _parse_figures(row: Row[*tuple[Any, ...]]) -> RecentFigures:
     return RecentFigures(row.stream, row.through_us, tuple(_parse_node(one) for one in json.loads(row.nodes)))
 
 

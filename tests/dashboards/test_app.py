@@ -133,7 +133,7 @@ def test_the_link_of_an_alert_opens_node_and_window(tmp_path: Path) -> None:
         ({"stream": "orders", "node": "nobody"}, "There is no such node in this stream"),
         (
             {"page": "nonsense"},
-            "page is one of overview, stream, window, message, probes, alerts, quality; got 'nonsense'",
+            "page is one of overview, map, stream, window, message, probes, alerts, quality; got 'nonsense'",
         ),
         ({"page": "stream"}, "no stream is named"),
         ({"page": "window", "stream": "orders"}, "no window is named: showing the stream"),

@@ -169,6 +169,9 @@ def test_all_text_stands_out_from_its_ground(browser: Browser, url: str, scheme:
     page.goto(url)
     expect(page.locator(".hw-overview tbody tr")).to_have_count(5)
     seen += page.evaluate(TEXTS)
+    page.goto(f"{url}?page=map&node=b")
+    expect(page.locator(".hw-map-wide .hw-service.hw-chosen")).to_be_visible()
+    seen += page.evaluate(TEXTS)
     page.close()
     assert {"LOSSY", "UNKNOWN", "SILENT", "IDLE", "CLEAN", "CSV", "lag in, ms"} <= {one["words"] for one in seen}
     weak = {

@@ -88,3 +88,22 @@ def test_a_search_stays_in_the_url_and_over_a_refresh(url: str, page: Page) -> N
     page.reload()
     expect(rows).to_have_count(1)
     expect(page.get_by_label("Node, probe or stream")).to_have_value("probe-of-b")
+
+
+@pytest.mark.parametrize(("width_px", "kind"), [(1_280, "wide"), (390, "narrow")])
+def test_the_map_that_fits_the_page_leads_to_a_node(url: str, page: Page, width_px: int, kind: str) -> None:
+    """All cards are within the page; a click on one shows the service, and a second click takes it back."""
+    page.set_viewport_size({"width": width_px, "height": 900})
+    page.goto(f"{url}?page=map")
+    cards = page.locator(".hw-service:visible")
+    expect(cards).to_have_count(page.locator(f".hw-map-{kind} .hw-service").count())
+    expect(cards.first).to_be_visible()
+    boxes = [card.bounding_box() for card in cards.all()]
+    assert all(box is not None and box["x"] >= 0 and box["x"] + box["width"] <= width_px for box in boxes)
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    page.locator('.hw-service[aria-label^="b:"]:visible').click()
+    page.wait_for_url(re.compile("node=b"), timeout=SEEN_WITHIN_MS)
+    expect(page.locator(".hw-labels tbody th")).to_have_text("orders")
+    page.locator(".hw-service.hw-chosen:visible").click()
+    expect(page.locator(".hw-labels")).to_have_count(0)
+    assert "node" not in page.url

@@ -9,6 +9,7 @@ import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import fastavro
@@ -296,8 +297,12 @@ def encode(body: Body) -> bytes:
     return head + out.getvalue()
 
 
+@lru_cache(maxsize=16_384)
 def decode(record: bytes) -> Batch:
-    """Give what a record says, or raise RecordError with the reason why it is set aside."""
+    """Give what a record says, or raise RecordError with the reason why it is set aside.
+
+    Laws read what a stream has so far at each of many moments: a record that was read before is not decoded again.
+    """
     body = _body(record)
     for reason, rule, holds in LIMITS:
         if not holds(body):
