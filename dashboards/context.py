@@ -52,7 +52,7 @@ class PageContext:
 
     def fresh_url_query(self, **fields: Any) -> dict[str, str]:  # noqa: ANN401 - the fields of an address
         """Return the query string of another page: of what is looked at only range, zone and colours go along."""
-        kept = ("range", "from_us", "to_us", "zone", "heat")
+        kept = ("range", "from_us", "to_us", "zone", "heat", "compare")
         return format_address(PageAddress(**{name: getattr(self.address, name) for name in kept} | fields))
 
     def fetch(self, question: Query[Value]) -> QueryResult[Value]:

@@ -41,6 +41,7 @@ _LINE_STYLES: Final = {
     "p99": ("--hw-s1", "1.6", "6 3"),
     "expected": ("--hw-text", "1.8", "5 3"),
     "arrived": ("--hw-s0", "1.4", ""),
+    "earlier": ("--hw-muted", "1.4", "1 3"),
 }
 _BAND_COLOURS: Final = {"UNKNOWN": "--hw-unknown", "SILENT": "--hw-silent", "not final": "--hw-pending"}
 _STATUS_COLOURS: Final = _BAND_COLOURS | dict.fromkeys(("OPEN", "PROVISIONAL"), "--hw-pending")
@@ -186,10 +187,15 @@ class TimeChart:
 
 
 def draw_arrivals(
-    picture: TimeChart, points: Sequence[ChartPoint], bands: Sequence[ShadedBand], step: str
+    picture: TimeChart,
+    points: Sequence[ChartPoint],
+    bands: Sequence[ShadedBand],
+    step: str,
+    earlier: Sequence[ChartPoint] = (),
 ) -> TimeChart:
-    """Return what should have arrived as a dashed line over the area of what did."""
-    axis = picture.draw_value_axis(0, max((point.value for point in points), default=1) or 1, f"messages a {step}")
+    """Return what should have arrived as a dashed line over the area of what did; ``earlier`` is a faint line."""
+    most = max((point.value for point in (*points, *earlier)), default=1) or 1
+    axis = picture.draw_value_axis(0, most, f"messages a {step}")
     picture.draw_bands(bands)
     arrived = [point for point in points if point.line == "arrived"]
     for run in _split_runs(picture, arrived):
@@ -199,26 +205,34 @@ def draw_arrivals(
         )
     for line in ("arrived", "expected"):
         _draw_line(picture, axis, [point for point in points if point.line == line], line)
-    _add_tooltips(picture, [(point, point.line) for point in points])
-    picture.draw_legend([(name, _LINE_STYLES[name][0], _LINE_STYLES[name][2]) for name in ("expected", "arrived")])
+    _draw_line(picture, axis, earlier, "earlier")
+    _add_tooltips(picture, [(point, point.line) for point in (*points, *earlier)])
+    names = [(name, _LINE_STYLES[name][0], _LINE_STYLES[name][2]) for name in ("expected", "arrived")]
+    picture.draw_legend([*names, *_name_earlier(earlier)])
     return picture
 
 
 def draw_lags(
-    picture: TimeChart, points: Sequence[ChartPoint], found: Sequence[OutlierMarker], bands: Sequence[ShadedBand]
+    picture: TimeChart,
+    points: Sequence[ChartPoint],
+    found: Sequence[OutlierMarker],
+    bands: Sequence[ShadedBand],
+    earlier: Sequence[ChartPoint] = (),
 ) -> TimeChart:
-    """Return a line a percentile of one side's lag, outliers as diamonds."""
-    values = [point.value for point in points] + [one.value for one in found]
+    """Return a line a percentile of one side's lag, outliers as diamonds; ``earlier`` is a faint line."""
+    values = [point.value for point in (*points, *earlier)] + [one.value for one in found]
     axis = picture.draw_duration_axis(min(0, *values), max(values) or 1, points[0].line)
     picture.draw_bands(bands)
     parts = tuple(dict.fromkeys(point.part for point in points))
     for part in parts:
         _draw_line(picture, axis, [point for point in points if point.part == part], part)
-    _add_tooltips(picture, [(point, point.part) for point in points])
+    _draw_line(picture, axis, earlier, "earlier")
+    _add_tooltips(picture, [(point, point.part) for point in points] + [(point, point.line) for point in earlier])
     for one in found:
         at = picture.time_axis.position(one.start_us + picture.step_us / 2), axis.position(one.value)
         picture.draw_mark(*at, one.text)
     names = [(part, _LINE_STYLES[part][0], _LINE_STYLES[part][2]) for part in parts]
+    names += _name_earlier(earlier)
     picture.draw_legend([*names, ("outlier, a diamond", "--hw-lossy", "")] if found else names)
     return picture
 
@@ -335,6 +349,12 @@ def _with_title(drawn: ET.Element, words: str) -> ET.Element:
     if words:
         ET.SubElement(drawn, "title").text = words
     return drawn
+
+
+def _name_earlier(earlier: Sequence[ChartPoint]) -> list[tuple[str, str, str]]:
+    """Return the line of an earlier range as the legend has it, if there is one."""
+    colour, _, dashes = _LINE_STYLES["earlier"]
+    return [(earlier[0].line, colour, dashes)] if earlier else []
 
 
 def _draw_line(picture: TimeChart, axis: Axis, points: Sequence[ChartPoint], line: str) -> None:

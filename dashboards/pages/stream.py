@@ -24,9 +24,10 @@ from hopwatch.dashboards.pages import (
 from hopwatch.dashboards.pages.stream_charts import ChartInputs
 from hopwatch.dashboards.queries.models import StreamRange, StreamsOverview
 from hopwatch.dashboards.queries.stream_queries import MAX_NODES, StreamRangeQuery
-from hopwatch.dashboards.views import display_range, pathway, seam, series, sheets
+from hopwatch.dashboards.views import display_range, earlier_range, pathway, seam, series, sheets
 from hopwatch.dashboards.views.address import PageName
 from hopwatch.dashboards.views.display_range import DisplayRange
+from hopwatch.dashboards.views.earlier_range import EarlierRange
 from hopwatch.dashboards.views.pathway import PathwayDrawing
 from hopwatch.display import step_marks, texts
 from hopwatch.display.step_marks import StepResult
@@ -56,6 +57,8 @@ def draw_page(context: PageContext, standing: StreamsOverview) -> None:
     stream_controls.draw_controls(context, shown, stretch, window)
     one: StepResult | None = window or stretch.total
     _draw_head(context, stretch, _format_range(context, shown), window)
+    earlier = _fetch_earlier(context, shown, question, stretch)
+    _draw_comparison(context, shown, stretch, earlier)
     _draw_new_schemas(context, stretch)
     _draw_markers(context, stretch)
     _draw_graph(context, stretch, one)
@@ -69,7 +72,7 @@ def draw_page(context: PageContext, standing: StreamsOverview) -> None:
         # A file has all nodes, also those that a chart has no room for.
         return context.query_cache.fetch(replace(question, max_nodes=MAX_NODES)).value or stretch
 
-    stream_charts.draw_charts(context, ChartInputs(shown, stretch, one, whole))
+    stream_charts.draw_charts(context, ChartInputs(shown, stretch, one, whole, earlier))
 
 
 def _build_query(context: PageContext, shown: DisplayRange, stream: str) -> StreamRangeQuery:
@@ -77,6 +80,34 @@ def _build_query(context: PageContext, shown: DisplayRange, stream: str) -> Stre
     most = display_range.limit_lines(shown.step_count, MAX_NODES)
     here = context.address
     return StreamRangeQuery(stream, shown.from_us, shown.to_us, shown.step_us, here.node, here.window_us, most)
+
+
+def _fetch_earlier(
+    context: PageContext, shown: DisplayRange, question: StreamRangeQuery, answer: StreamRange
+) -> EarlierRange | None:
+    """Return the range that the selected one is compared with; None without one, or where it cannot be read."""
+    baseline = context.address.compare
+    there = earlier_range.shift_range(shown, baseline)
+    if there is None:
+        return None
+    node = context.address.node or series.select_lag_node(answer, answer.window or answer.total)
+    asked = replace(question, from_us=there.from_us, to_us=there.to_us, window_us=None, node=node, max_nodes=1)
+    before = context.fetch(asked).value
+    if before is None:
+        return None
+    return EarlierRange(earlier_range.NAMES[baseline], earlier_range.SHIFTS_US[baseline], before)
+
+
+def _draw_comparison(
+    context: PageContext, shown: DisplayRange, stretch: StreamRange, earlier: EarlierRange | None
+) -> None:
+    """Draw the difference to the earlier range in words, or why there is none."""
+    baseline = context.address.compare
+    if earlier is not None:
+        told = earlier_range.describe_difference(stretch.total, earlier.stream_range.total, earlier.name)
+        st.html(markup.note(told))
+    elif baseline in earlier_range.SHIFTS_US and earlier_range.shift_range(shown, baseline) is None:
+        st.html(markup.note(f"Compared with nothing: {earlier_range.NAMES[baseline]} would be a part of this range."))
 
 
 def _select_window(context: PageContext, stretch: StreamRange) -> WindowResult | None:

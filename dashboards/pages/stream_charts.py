@@ -19,6 +19,7 @@ from hopwatch.dashboards.queries.models import StreamRange
 from hopwatch.dashboards.views import alt_text, display_range, series, sheets
 from hopwatch.dashboards.views.address import HeatMeasure
 from hopwatch.dashboards.views.display_range import DisplayRange
+from hopwatch.dashboards.views.earlier_range import EarlierRange
 from hopwatch.dashboards.views.series import ShadedBand
 from hopwatch.dashboards.views.sheets import Sheet
 from hopwatch.display import texts
@@ -27,12 +28,16 @@ from hopwatch.display.step_marks import StepResult
 
 @dataclass(frozen=True, slots=True)
 class ChartInputs:
-    """A range, what was read of it with the nodes that charts have room for, and how it is read with all nodes."""
+    """A range, what was read of it with the nodes that charts have room for, and how it is read with all nodes.
+
+    ``earlier`` is the range that it is compared with, if there is one.
+    """
 
     display_range: DisplayRange
     stream_range: StreamRange
     selection: StepResult | None
     read_all_nodes: Callable[[], StreamRange]
+    earlier: EarlierRange | None = None
 
 
 def draw_charts(context: PageContext, shown: ChartInputs) -> None:
@@ -101,7 +106,11 @@ def _draw_arrivals(context: PageContext, shown: ChartInputs) -> None:
         )
         return live_chart.build_live_chart(
             time_chart.draw_arrivals(
-                picture, points, _build_bands(context, stretch), display_range.STEP_WORDS[stretch.step_us]
+                picture,
+                points,
+                _build_bands(context, stretch),
+                display_range.STEP_WORDS[stretch.step_us],
+                shown.earlier.build_arrival_points(node, context.zone) if shown.earlier else (),
             )
         )
 
@@ -148,7 +157,9 @@ def _build_lag(context: PageContext, shown: ChartInputs, node: str, side: str) -
         return None
     said = _build_alt_texts(context, stretch).describe_lags(points, found, side, node)
     picture = _build_time_chart(context, shown, side.capitalize(), said, time_chart.HEIGHT)
-    return live_chart.build_live_chart(time_chart.draw_lags(picture, points, found, _build_bands(context, stretch)))
+    before = shown.earlier.build_lag_points(node, side, context.zone) if shown.earlier else ()
+    drawn = time_chart.draw_lags(picture, points, found, _build_bands(context, stretch), before)
+    return live_chart.build_live_chart(drawn)
 
 
 def _draw_durations(context: PageContext, shown: ChartInputs) -> None:

@@ -8,8 +8,9 @@ import streamlit as st
 
 from hopwatch.dashboards.context import PageContext
 from hopwatch.dashboards.queries.models import StreamRange
-from hopwatch.dashboards.views.address import HeatMeasure, RangePreset
+from hopwatch.dashboards.views.address import Baseline, HeatMeasure, RangePreset
 from hopwatch.dashboards.views.display_range import MINUTE_US, DisplayRange
+from hopwatch.dashboards.views.earlier_range import NAMES
 from hopwatch.display import texts
 from hopwatch.monitor.results import WindowResult
 
@@ -36,8 +37,25 @@ def draw_controls(context: PageContext, shown: DisplayRange, stretch: StreamRang
         )
         if stretch.step_us == MINUTE_US or window:
             _draw_window_control(context, shown, window)
+        _draw_baseline_control(context)
     if here.node and here.node not in stretch.nodes:
         st.warning("There is no such node in this stream: showing all nodes.")
+
+
+def _draw_baseline_control(context: PageContext) -> None:
+    """Draw the choice of the earlier range that this one is compared with."""
+    here = context.address
+    key = f"compare-{here.compare}"
+    choices = list(Baseline)
+    st.selectbox(
+        "Compare with",
+        choices,
+        index=choices.index(here.compare),
+        format_func=lambda one: NAMES.get(one, "nothing"),
+        key=key,
+        on_change=context.on_change(key, lambda one: {"compare": one}, here.compare),
+        width=170,
+    )
 
 
 def draw_measure_control(context: PageContext) -> None:

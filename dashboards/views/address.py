@@ -70,6 +70,14 @@ class HeatMeasure(StrEnum):
     LAG = "lag"
 
 
+class Baseline(StrEnum):
+    """Earlier range that a range is compared with."""
+
+    NONE = "none"
+    DAY = "day"
+    WEEK = "week"
+
+
 class FoldState(StrEnum):
     """State of rows that are folded away by default."""
 
@@ -93,6 +101,7 @@ class PageAddress:
     to_us: int | None = None
     zone: Zone = Zone.UTC
     heat: HeatMeasure = HeatMeasure.LOSS
+    compare: Baseline = Baseline.NONE
     message_id: str = ""
     search: str = ""
     part: int = 1
@@ -131,6 +140,7 @@ def parse_address(query: Mapping[str, str]) -> tuple[PageAddress, tuple[str, ...
         to_us=to_us,
         zone=_parse_choice(query, "zone", Zone.UTC, wrong),
         heat=_parse_choice(query, "heat", HeatMeasure.LOSS, wrong),
+        compare=_parse_choice(query, "compare", Baseline.NONE, wrong),
         message_id=query.get("id", ""),
         # PostgreSQL knows no text with a NUL in it, and no name has one.
         search=query.get("find", "").replace("\0", "")[:MAX_SEARCH_CHARS],
@@ -150,7 +160,8 @@ def format_address(address: PageAddress) -> dict[str, str]:
     """Return the query string that :func:`parse_address` turns into this address; defaults are left out."""
     usual = PageAddress()
     moments = {"window": address.window_us, "from": address.from_us, "to": address.to_us}
-    chosen = {"range": address.range, "zone": address.zone, "heat": address.heat, "folded": address.folded}
+    names = ("range", "zone", "heat", "compare", "folded")
+    chosen = {name: getattr(address, name) for name in names}
     implied = PageName.STREAM if address.stream else PageName.OVERVIEW
     parts = {} if address.page is implied else {"page": address.page.value}
     parts |= {name: value for name, value in _list_names(address) if value}

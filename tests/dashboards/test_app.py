@@ -109,7 +109,7 @@ def test_the_link_of_an_alert_opens_node_and_window(tmp_path: Path) -> None:
     fill(store_url(tmp_path), *build_windows(3), window(3, lost={"b": 30}), *[window(n) for n in range(4, 10)])
     tested = open_page(store_url(tmp_path), stream="orders", node="b", window="2026-01-01T00:03:00Z")
     assert not tested.exception
-    assert [one.value for one in tested.selectbox] == ["b", at(3)]
+    assert [one.value for one in tested.selectbox] == ["b", at(3), "none"]
     told = read_page(tested)
     assert "2026-01-01 00:03 UTC" in told
     assert re.search('<span class="hw-what">surely lost</span><span class="hw-value"><a [^>]*>30</a></span>', told)
