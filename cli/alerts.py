@@ -9,13 +9,14 @@ from typing import Annotated, Any
 import typer
 from sqlalchemy import Engine
 
-from hopwatch.alerts import cli_json, rule_config, suggestion_json
+from hopwatch.alerts import budget_texts, cli_json, rule_config, suggestion_json
 from hopwatch.alerts.channels import routing
 from hopwatch.alerts.channels.channel import Channel
 from hopwatch.alerts.channels.routing import Routing
 from hopwatch.alerts.delivery import trial
 from hopwatch.alerts.events import Severity, unqualify_key
 from hopwatch.alerts.storage.acknowledgements import acknowledge_incident, unacknowledge_incident
+from hopwatch.alerts.storage.budget_queries import query_budgets
 from hopwatch.alerts.storage.history import Acknowledgement
 from hopwatch.alerts.storage.silences import EVERYTHING, Silence, add_silence, end_silence
 from hopwatch.alerts.suggestions import DAY_US, suggest_rules
@@ -214,6 +215,32 @@ def suggest(
     for one in found:
         for line in suggestion_json.format_toml(one):
             _print_line(line)
+
+
+@command.command()
+def budgets(
+    config: Config = DEFAULT_CONFIG,
+    stream: Annotated[str | None, typer.Option("--stream", help="Only this stream; all without it.")] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Show what is left of each error budget.
+
+    Of 30 days, by the objectives of the rules of burn rates; and for how long it lasts at the rate of the last day.
+    """
+    chosen = load_settings(config, has_alerts=True)
+    chosen.check_stream(stream)
+    engine, rules, now_us = _open_engine(chosen.store.url), rule_config.build_rules(chosen), SystemClock().now_us()
+    names = [stream] if stream is not None else sorted(chosen.streams)
+    with schema.open_snapshot(engine) as connection:
+        found = [one for name in names for one in query_budgets(connection, rules.rules, name, now_us)]
+    if as_json:
+        console.emit_json({"budgets": [budget_texts.budget_to_json(one) for one in found]})
+        return
+    if not found:
+        _print_line("no rule of a burn rate is enabled")
+    for one in found:
+        _print_line(budget_texts.describe_budget(one))
 
 
 @command.command("test")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 import typer
 
 from hopwatch.cli import console, signals
+from hopwatch.cli.entry import INTERRUPTED_EXIT_CODE
 from hopwatch.cli.tap_errors import translate_tap_errors
 from hopwatch.monitor.errors import ConfigurationError, TapDownError
 from hopwatch.probes.contract.limits import NAME_PATTERN
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from hopwatch.probes.files.outputs import RecordOutput
 
 FINDING_EXIT_CODE: Final = 1
-INTERRUPTED_EXIT_CODE: Final = 130
 SETTLE_EVERY_S: Final = 2.0
 """Interval at which what was written is made durable and the state is kept; a kill repeats at most so much."""
 

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from typing import Any, Final, Protocol, runtime_checkable
 
 from hopwatch.cli.configuration import read_variable
+from hopwatch.cli.entry import INTERRUPTED_EXIT_CODE
 from hopwatch.monitor.errors import FAULT_EXIT_CODE, DependencyError, HopwatchError, SeriesError, SettingsError
 from hopwatch.monitor.texts import validation
 from hopwatch.monitor.texts.escaping import escape_lines
 
-INTERRUPTED_EXIT_CODE: Final = 130
 GATE_EXTRAS: Final = "monitor,taps,gate"
 DELIVER_EXTRAS: Final = "monitor,taps,gate,kafka,deliver"
 TAPS_EXTRAS: Final = "taps,kafka"

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from hopwatch import __version__
 from hopwatch.cli import console, signals
 from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_streams
+from hopwatch.cli.entry import INTERRUPTED_EXIT_CODE
 from hopwatch.monitor.errors import ConfigurationError, DependencyError
 from hopwatch.rate.schedule import Arrivals
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from hopwatch.rate.results import RatingResult, StepResult
 
 FINDING_EXIT_CODE: Final = 1
-INTERRUPTED_EXIT_CODE: Final = 130
 
 
 def command(  # noqa: PLR0913 - one parameter a flag

@@ -68,8 +68,8 @@ def _place_style(place: Place, laid: MapPlaces, sheet: _Sheet) -> str:
 def _draw_card(service: Service, style: str, palette: Palette, query: Mapping[str, str], is_chosen: bool) -> str:  # noqa: FBT001 - a fact
     colour = service.mark.colour(palette)
     kinds = "hw-service" + " hw-chosen" * is_chosen + " hw-dated" * bool(service.old)
-    several = f" · {len(service.nodes):,} streams" if len(service.nodes) > 1 else ""
-    lines = (f"{service.rate}{several}", service.old or service.lag, service.lost)
+    several = f"{len(service.nodes):,} streams" if len(service.nodes) > 1 else ""
+    lines = (" · ".join(filter(None, (service.rate, several))), service.old or service.lag, service.lost)
     loud = ("", " hw-old" if service.old else "", " hw-loud" if service.is_lossy else " hw-old")
     below = "".join(
         f'<span class="hw-second{kind}">{markup.escape_html(line)}</span>'
@@ -123,7 +123,6 @@ def _route(source: Place, target: Place, sheet: _Sheet) -> str:
     half = CARD_HEIGHT_PX / 2 / sheet.cell_height_px if is_down else sheet.card_ratio / 2
     ahead = 1 if along > 0 else -1
     swerve = BOW_CELLS if abs(along) > 1 and abs(across) < BOW_CELLS else 0.0
-    reach = along - 2 * half * ahead
     begin, reach = half * ahead, along - 2 * half * ahead
     steps = ((0.0, 0.0), (reach / 2, swerve), (reach / 2, across + swerve), (reach, across))
     points = []

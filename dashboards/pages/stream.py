@@ -86,8 +86,8 @@ def _fetch_earlier(
     context: PageContext, shown: DisplayRange, question: StreamRangeQuery, answer: StreamRange
 ) -> EarlierRange | None:
     """Return the range that the selected one is compared with; None without one, or where it cannot be read."""
-    baseline = context.address.compare
-    there = earlier_range.shift_range(shown, baseline)
+    period = context.address.compare
+    there = earlier_range.shift_range(shown, period)
     if there is None:
         return None
     node = context.address.node or series.select_lag_node(answer, answer.window or answer.total)
@@ -95,19 +95,19 @@ def _fetch_earlier(
     before = context.fetch(asked).value
     if before is None:
         return None
-    return EarlierRange(earlier_range.NAMES[baseline], earlier_range.SHIFTS_US[baseline], before)
+    return EarlierRange(earlier_range.NAMES[period], earlier_range.SHIFTS_US[period], before)
 
 
 def _draw_comparison(
     context: PageContext, shown: DisplayRange, stretch: StreamRange, earlier: EarlierRange | None
 ) -> None:
     """Draw the difference to the earlier range in words, or why there is none."""
-    baseline = context.address.compare
+    period = context.address.compare
     if earlier is not None:
         told = earlier_range.describe_difference(stretch.total, earlier.stream_range.total, earlier.name)
         st.html(markup.note(told))
-    elif baseline in earlier_range.SHIFTS_US and earlier_range.shift_range(shown, baseline) is None:
-        st.html(markup.note(f"Compared with nothing: {earlier_range.NAMES[baseline]} would be a part of this range."))
+    elif period in earlier_range.SHIFTS_US and earlier_range.shift_range(shown, period) is None:
+        st.html(markup.note(f"Compared with nothing: {earlier_range.NAMES[period]} would be a part of this range."))
 
 
 def _select_window(context: PageContext, stretch: StreamRange) -> WindowResult | None:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from hopwatch.dashboards.context import PageContext
 from hopwatch.dashboards.queries.models import StreamRange
-from hopwatch.dashboards.views.address import Baseline, HeatMeasure, RangePreset
+from hopwatch.dashboards.views.address import ComparedPeriod, HeatMeasure, RangePreset
 from hopwatch.dashboards.views.display_range import MINUTE_US, DisplayRange
 from hopwatch.dashboards.views.earlier_range import NAMES
 from hopwatch.display import texts
@@ -37,16 +37,16 @@ def draw_controls(context: PageContext, shown: DisplayRange, stretch: StreamRang
         )
         if stretch.step_us == MINUTE_US or window:
             _draw_window_control(context, shown, window)
-        _draw_baseline_control(context)
+        _draw_compare_control(context)
     if here.node and here.node not in stretch.nodes:
         st.warning("There is no such node in this stream: showing all nodes.")
 
 
-def _draw_baseline_control(context: PageContext) -> None:
+def _draw_compare_control(context: PageContext) -> None:
     """Draw the choice of the earlier range that this one is compared with."""
     here = context.address
     key = f"compare-{here.compare}"
-    choices = list(Baseline)
+    choices = list(ComparedPeriod)
     st.selectbox(
         "Compare with",
         choices,

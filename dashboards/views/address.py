@@ -70,7 +70,7 @@ class HeatMeasure(StrEnum):
     LAG = "lag"
 
 
-class Baseline(StrEnum):
+class ComparedPeriod(StrEnum):
     """Earlier range that a range is compared with."""
 
     NONE = "none"
@@ -101,7 +101,7 @@ class PageAddress:
     to_us: int | None = None
     zone: Zone = Zone.UTC
     heat: HeatMeasure = HeatMeasure.LOSS
-    compare: Baseline = Baseline.NONE
+    compare: ComparedPeriod = ComparedPeriod.NONE
     message_id: str = ""
     search: str = ""
     part: int = 1
@@ -140,7 +140,7 @@ def parse_address(query: Mapping[str, str]) -> tuple[PageAddress, tuple[str, ...
         to_us=to_us,
         zone=_parse_choice(query, "zone", Zone.UTC, wrong),
         heat=_parse_choice(query, "heat", HeatMeasure.LOSS, wrong),
-        compare=_parse_choice(query, "compare", Baseline.NONE, wrong),
+        compare=_parse_choice(query, "compare", ComparedPeriod.NONE, wrong),
         message_id=query.get("id", ""),
         # PostgreSQL knows no text with a NUL in it, and no name has one.
         search=query.get("find", "").replace("\0", "")[:MAX_SEARCH_CHARS],

@@ -9,14 +9,14 @@ from typing import Final
 
 from hopwatch.dashboards.queries.models import StreamRange
 from hopwatch.dashboards.views import series
-from hopwatch.dashboards.views.address import Baseline
+from hopwatch.dashboards.views.address import ComparedPeriod
 from hopwatch.dashboards.views.display_range import DAY_US, DisplayRange
 from hopwatch.dashboards.views.series import ChartPoint
 from hopwatch.display import loss, texts
 from hopwatch.monitor.results import Quantiles, RollUp
 
-SHIFTS_US: Final = {Baseline.DAY: DAY_US, Baseline.WEEK: 7 * DAY_US}
-NAMES: Final = {Baseline.DAY: "the day before", Baseline.WEEK: "the week before"}
+SHIFTS_US: Final = {ComparedPeriod.DAY: DAY_US, ComparedPeriod.WEEK: 7 * DAY_US}
+NAMES: Final = {ComparedPeriod.DAY: "the day before", ComparedPeriod.WEEK: "the week before"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +47,16 @@ class EarlierRange:
         )
 
 
-def shift_range(shown: DisplayRange, baseline: Baseline) -> DisplayRange | None:
-    """Return the earlier range; None where none is asked for, or where the two would overlap."""
-    shift_us = SHIFTS_US.get(baseline)
-    if shift_us is None or shown.to_us - shown.from_us > shift_us:
+def shift_range(shown: DisplayRange, period: ComparedPeriod) -> DisplayRange | None:
+    """Return the earlier range; None where none is asked for, or where it would be a part of the later one.
+
+    A range of 24 hours has a part of a 25th one, as its steps are whole: the earlier one ends where the later begins.
+    """
+    shift_us = SHIFTS_US.get(period)
+    if shift_us is None or shown.to_us - shown.from_us > shift_us + shown.step_us:
         return None
-    return replace(shown, from_us=shown.from_us - shift_us, to_us=shown.to_us - shift_us, notice="")
+    to_us = min(shown.to_us - shift_us, shown.from_us)
+    return replace(shown, from_us=shown.from_us - shift_us, to_us=to_us, notice="")
 
 
 def describe_difference(now: RollUp | None, before: RollUp | None, name: str) -> str:

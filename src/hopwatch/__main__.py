@@ -2,7 +2,7 @@
 
 import sys
 
-from hopwatch.cli.main import main
+from hopwatch.cli.entry import run_program
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_program())

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Final
 
 import pytest
 import typer
@@ -253,3 +254,27 @@ def test_the_module_runs_as_a_program() -> None:
     ended = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": "."}, check=False)
     assert ended.returncode == 2
     assert "No such command 'nope'" in ended.stderr
+
+
+INTERRUPTED_IMPORT: Final = """
+import sys
+
+class Interrupted:
+    def find_spec(self, name, *_):
+        if name == sys.argv[1]:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupted())
+from hopwatch.cli.entry import run_program
+sys.argv[1:] = ["--help"]
+sys.exit(run_program())
+"""
+
+
+@pytest.mark.parametrize("module", ["hopwatch.cli.main", "hopwatch.monitor.errors", "hopwatch.cli.commands"])
+def test_an_interrupt_while_modules_are_imported_is_no_traceback(module: str) -> None:
+    """Ctrl-C in the first second of a command ends it as a later one does."""
+    source = INTERRUPTED_IMPORT.replace("sys.argv[1]", repr(module), 1)
+    command = [sys.executable, "-c", source]
+    ended = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": "."}, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")

@@ -68,6 +68,7 @@ ORDERS: Final = ("--stream", "orders")
 SUBJECT: Final = ("--subject", "orders")
 CALLS: Final[dict[str, tuple[str, ...]]] = {
     "alerts ack": (*CONFIG, "--by", "me", "{strange}"),
+    "alerts budgets": (*CONFIG, "--stream", "{strange}"),
     "alerts history": CONFIG,
     "alerts list": CONFIG,
     "alerts silence": (*CONFIG, "--for", "2h", "--why", "x", "{strange}"),

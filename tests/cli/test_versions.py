@@ -29,6 +29,7 @@ ASKED: Final[dict[str, list[str]]] = {
     "find many": ["find", "--ids-from", "ids.txt"],
     "outliers": ["outliers", "list"],
     "alerts list": ["alerts", "list"],
+    "alerts budgets": ["alerts", "budgets"],
     "alerts history": ["alerts", "history"],
     "mark": ["mark", "deploy"],
     "markers list": ["markers", "list"],

@@ -14,7 +14,7 @@ from hopwatch.dashboards.charts.time_chart import TimeChart
 from hopwatch.dashboards.queries.models import StreamRange
 from hopwatch.dashboards.queries.stream_queries import StreamRangeQuery
 from hopwatch.dashboards.views import series
-from hopwatch.dashboards.views.address import Baseline
+from hopwatch.dashboards.views.address import ComparedPeriod
 from hopwatch.dashboards.views.display_range import DAY_US, HOUR_US, DisplayRange
 from hopwatch.dashboards.views.earlier_range import EarlierRange, describe_difference, shift_range
 from hopwatch.monitor.results import RollUp
@@ -51,14 +51,16 @@ def get_total(url: str, first: int, last: int) -> RollUp:
 
 
 def test_a_range_is_compared_with_the_one_a_day_or_a_week_before() -> None:
-    """As long as the two do not overlap."""
+    """A range of a day in whole hours is compared too; no message is in both, and a longer one has no day before."""
     hour = DisplayRange(at(0), at(0) + HOUR_US, WINDOW_US, "a notice")
-    assert shift_range(hour, Baseline.NONE) is None
-    assert shift_range(hour, Baseline.DAY) == DisplayRange(at(0) - DAY_US, at(0) + HOUR_US - DAY_US, WINDOW_US)
-    assert shift_range(hour, Baseline.WEEK) == DisplayRange(at(0) - 7 * DAY_US, at(0) + HOUR_US - 7 * DAY_US, WINDOW_US)
-    day = replace(hour, to_us=hour.from_us + DAY_US)
-    assert shift_range(day, Baseline.DAY) is not None
-    assert shift_range(replace(day, to_us=day.to_us + 1), Baseline.DAY) is None
+    assert shift_range(hour, ComparedPeriod.NONE) is None
+    assert shift_range(hour, ComparedPeriod.DAY) == DisplayRange(at(0) - DAY_US, at(0) + HOUR_US - DAY_US, WINDOW_US)
+    assert shift_range(hour, ComparedPeriod.WEEK) == DisplayRange(
+        at(0) - 7 * DAY_US, at(0) + HOUR_US - 7 * DAY_US, WINDOW_US
+    )
+    day = DisplayRange(at(0), at(0) + DAY_US + HOUR_US, HOUR_US)
+    assert shift_range(day, ComparedPeriod.DAY) == DisplayRange(at(0) - DAY_US, at(0), HOUR_US)
+    assert shift_range(replace(day, to_us=day.to_us + HOUR_US), ComparedPeriod.DAY) is None
 
 
 def test_the_difference_is_told_by_messages_loss_and_lag(url: str) -> None:
@@ -135,7 +137,9 @@ def test_the_page_says_the_difference(url: str) -> None:
     assert "the week before: no final window of it is kept." in read_stream(url, compare="week")
 
 
-def test_a_range_that_is_longer_than_a_day_has_no_day_before(url: str) -> None:
+def test_a_range_that_is_longer_than_a_day_has_no_day_before(tmp_path: Path) -> None:
     """The two would be the same messages in part."""
+    url = store_url(tmp_path)
+    fill(url, window(0), window(2 * DAY_MINUTES))
     told = read_stream(url, compare="day", range="7d")
     assert "Compared with nothing: the day before would be a part of this range." in told

@@ -15,7 +15,15 @@ from hopwatch.dashboards import markup
 from hopwatch.dashboards.charts import pathway as drawn
 from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange
 from hopwatch.dashboards.views import address, conservation, display_range, pathway, series
-from hopwatch.dashboards.views.address import Baseline, FoldState, HeatMeasure, PageAddress, PageName, RangePreset, Zone
+from hopwatch.dashboards.views.address import (
+    ComparedPeriod,
+    FoldState,
+    HeatMeasure,
+    PageAddress,
+    PageName,
+    RangePreset,
+    Zone,
+)
 from hopwatch.display import loss_table, step_marks, texts
 from hopwatch.display.colours import LIGHT
 from hopwatch.monitor.outliers.explanation import Explanation
@@ -49,7 +57,7 @@ def addresses(draw: st.DrawFn) -> PageAddress:
         end if is_fixed else None,
         draw(st.sampled_from(Zone)),
         draw(st.sampled_from(HeatMeasure)),
-        draw(st.sampled_from(Baseline)),
+        draw(st.sampled_from(ComparedPeriod)),
         draw(st.text()),
         draw(st.text(st.characters(exclude_characters="\0"), max_size=address.MAX_SEARCH_CHARS)),
         draw(st.integers(1, address.MAX_PART)),
