@@ -26,9 +26,16 @@ def add_marker(engine: Engine, marker: Marker) -> int:
 
 
 def insert_marker(connection: Connection, marker: Marker) -> int:
-    """Store a marker in a transaction of the caller's, and return its number."""
-    number = 1 + int(connection.execute(select(func.max(_markers.number))).scalar() or 0)
+    """Store a marker in a transaction of the caller's, and return its number.
+
+    One that is stored already is not stored again, as when a request is repeated whose answer was lost.
+    """
     row = {name: getattr(marker, name) for name in ("at_us", "stream", "text", "by")}
+    alike = select(_markers.number, _markers.labels).where(*(_markers[name] == value for name, value in row.items()))
+    for known in connection.execute(alike):
+        if json.loads(known.labels) == dict(marker.labels):
+            return int(known.number)
+    number = 1 + int(connection.execute(select(func.max(_markers.number))).scalar() or 0)
     labels = json.dumps(dict(marker.labels), ensure_ascii=False)
     connection.execute(insert(tables.markers).values(row | {"number": number, "labels": labels}))
     return number

@@ -96,8 +96,8 @@ def test_the_map_that_fits_the_page_leads_to_a_node(url: str, page: Page, width_
     page.set_viewport_size({"width": width_px, "height": 900})
     page.goto(f"{url}?page=map")
     cards = page.locator(".hw-service:visible")
-    expect(cards).to_have_count(page.locator(f".hw-map-{kind} .hw-service").count())
-    expect(cards.first).to_be_visible()
+    expect(cards).to_have_count(2, timeout=SEEN_WITHIN_MS)
+    expect(page.locator(f".hw-map-{kind} .hw-service:visible")).to_have_count(2)
     boxes = [card.bounding_box() for card in cards.all()]
     assert all(box is not None and box["x"] >= 0 and box["x"] + box["width"] <= width_px for box in boxes)
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,19 +35,36 @@ def found(engine: Engine, stream: str | None, from_us: int = 0, to_us: int = 1 <
 
 @given(st.lists(MARKERS, max_size=8), st.integers(0, 1 << 62), st.integers(0, 1 << 62))
 def test_a_range_has_its_markers_by_time(markers: list[Marker], from_us: int, to_us: int) -> None:
-    """Those of its stream and those of all streams, from its beginning on and before its end."""
+    """Those of its stream and those of all streams, from its beginning on and before its end; a repeated one once."""
     engine = dialect.create_engine("sqlite://")
     schema.prepare_store(engine)
     numbers = [add_marker(engine, one) for one in markers]
-    assert numbers == list(range(1, len(markers) + 1))
+    distinct = [one for place, one in enumerate(markers) if one not in markers[:place]]
+    assert numbers == [1 + distinct.index(one) for one in markers]
     shown = found(engine, "orders", from_us, to_us)
     wanted = [
         (one.at_us, number, one.text, dict(one.labels))
-        for number, one in zip(numbers, markers, strict=True)
+        for number, one in enumerate(distinct, 1)
         if from_us <= one.at_us < to_us and one.stream in {"", "orders"}
     ]
     assert [(one.at_us, one.number, one.text, dict(one.labels)) for one in shown] == sorted(wanted)
     engine.dispose()
+
+
+def test_a_repeated_marker_is_stored_once(engine: Engine) -> None:
+    """In any order of its labels; with another moment, text, stream, user or label it is another one."""
+    first = Marker(at(1), "deploy", "ada", "orders", {"version": "2", "team": "a"})
+    again = replace(first, labels={"team": "a", "version": "2"})
+    assert add_marker(engine, first) == add_marker(engine, again) == 1
+    others: tuple[dict[str, Any], ...] = (
+        {"at_us": at(2)},
+        {"text": "undo"},
+        {"stream": ""},
+        {"by": "bob"},
+        {"labels": {"version": "3"}},
+    )
+    assert [add_marker(engine, replace(first, **other)) for other in others] == [2, 3, 4, 5, 6]
+    assert len(found(engine, None)) == 6
 
 
 def test_a_marker_is_removed_once(engine: Engine) -> None:
