@@ -15,7 +15,7 @@ def describe_budget(one: ErrorBudget) -> str:
     what = f"{one.stream}, {describe_objective(one.objective)} ({one.rule})"
     if one.left_ratio is None:
         return f"{what}: no window of the last 30 days was counted"
-    counts = f"{one.counts.bad:,} of {one.counts.total:,} bad, {one.allowed:,.10g} may be"
+    counts = f"{one.counts.bad:,} of {one.counts.total:,} bad, {int(one.allowed):,} may be"
     rate = "no message in 24 h" if one.burn_rate is None else f"burn rate {one.burn_rate:.3g} in 24 h"
     return f"{what}: {one.left_ratio:.1%} left, {counts}; {rate}, {_describe_end(one)}"
 
