@@ -19,7 +19,7 @@ from tests.support.spool import make_batch, observation_batch, write_segment
 from tests.support.spool_traffic import NODES, pulse, rest
 
 STREAM: Final = "s0"
-PATIENCE_S: Final = 60
+PATIENCE_S: Final = 240
 SECOND_US: Final = 1_000_000
 
 
