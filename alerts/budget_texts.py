@@ -12,7 +12,7 @@ from hopwatch.monitor.results import format_iso
 
 def describe_budget(one: ErrorBudget) -> str:
     """Return the budget in a line."""
-    what = f"{one.stream}, {describe_objective(one.objective)} ({one.rule})"
+    what = f"{one.stream}, {_describe_objective(one.objective)} ({one.rule})"
     if one.left_ratio is None:
         return f"{what}: no window of the last 30 days was counted"
     counts = f"{one.counts.bad:,} of {one.counts.total:,} bad, {int(one.allowed):,} may be"
@@ -20,7 +20,7 @@ def describe_budget(one: ErrorBudget) -> str:
     return f"{what}: {one.left_ratio:.1%} left, {counts}; {rate}, {_describe_end(one)}"
 
 
-def describe_objective(objective: Objective) -> str:
+def _describe_objective(objective: Objective) -> str:
     """Return the objective in words."""
     share = f"{100 * (1 - objective.budget):.10g}% arrive"
     return share if objective.target_us is None else f"{share} within {texts.format_lag(objective.target_us)}"

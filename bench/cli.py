@@ -48,6 +48,7 @@ from bench.month import Month
 from bench.speed import Progress
 from bench.steps import Steps
 from hopwatch.cli import console
+from hopwatch.cli.entry import INTERRUPTED_EXIT_CODE
 from hopwatch.monitor import java
 from hopwatch.monitor.errors import ConfigurationError, HopwatchError
 
@@ -60,7 +61,6 @@ STREAMS: Final = 300
 MIN_OBSERVATIONS: Final = 400_000
 MAX_OBSERVATIONS: Final = 400_000_000
 FAILED_EXIT_CODE: Final = 1
-INTERRUPTED_EXIT_CODE: Final = 130
 
 
 class Measure(StrEnum):

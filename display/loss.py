@@ -32,6 +32,11 @@ def format_unknown(lower: int, upper: int | None) -> str:
     return ", unknown" if loss_bounds.is_unknown(lower, upper) else ""
 
 
+def format_missing(missing: int, lower: int, upper: int | None) -> str:
+    """Return how many of some missing messages are lost, in short, or that this is not known."""
+    return f"{loss_bounds.format_bounds(missing, lower, upper)}{format_unknown(lower, upper) or ' lost'}"
+
+
 def bound_part(node: StepNode, name: str) -> tuple[int, int | None]:
     """Return the bounds of a part of a node's loss: on the way to it, inside it or after it."""
     return loss_bounds.bound_part(getattr(node, name), node.loss, node.loss_lower, node.loss_upper)

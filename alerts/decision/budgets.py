@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from hopwatch.alerts.decision.burn_rate import compute_burn_rate
 from hopwatch.alerts.decision.inputs import ObjectiveCounts
 from hopwatch.alerts.decision.rules import Objective
 
@@ -39,12 +40,12 @@ class ErrorBudget(NamedTuple):
     @property
     def left_ratio(self) -> float | None:
         """The part of the budget that is left; below 0 where more was bad than may be, None without any message."""
-        return 1 - self.counts.bad / self.allowed if self.counts.total else None
+        return 1 - compute_burn_rate(self.objective, self.counts) if self.counts.total else None
 
     @property
     def burn_rate(self) -> float | None:
         """The burn rate over the span of the pace; None without any message there."""
-        return self.recent.bad / self.recent.total / self.objective.budget if self.recent.total else None
+        return compute_burn_rate(self.objective, self.recent) if self.recent.total else None
 
     @property
     def lasts_us(self) -> float | None:

@@ -79,4 +79,9 @@ def _burn_rate(rule: AlertRule, counts: ObjectiveCounts) -> float:
     """Return the burn rate; 0 if there are fewer messages than the rule asks for."""
     if rule.objective is None or counts.total < rule.least:
         return 0.0
-    return counts.bad / counts.total / rule.objective.budget
+    return compute_burn_rate(rule.objective, counts)
+
+
+def compute_burn_rate(objective: Objective, counts: ObjectiveCounts) -> float:
+    """Return how fast the budget of an objective is spent by some messages, at least one: 1 spends just all of it."""
+    return counts.bad / counts.total / objective.budget

@@ -57,8 +57,9 @@ def draw_page(context: PageContext, standing: StreamsOverview) -> None:
     stream_controls.draw_controls(context, shown, stretch, window)
     one: StepResult | None = window or stretch.total
     _draw_head(context, stretch, _format_range(context, shown), window)
-    earlier = _fetch_earlier(context, shown, question, stretch)
-    _draw_comparison(context, shown, stretch, earlier)
+    there = earlier_range.shift_range(shown, context.address.compare)
+    earlier = _fetch_earlier(context, there, question, stretch) if there else None
+    _draw_comparison(context, stretch, there, earlier)
     _draw_new_schemas(context, stretch)
     _draw_markers(context, stretch)
     _draw_graph(context, stretch, one)
@@ -83,13 +84,10 @@ def _build_query(context: PageContext, shown: DisplayRange, stream: str) -> Stre
 
 
 def _fetch_earlier(
-    context: PageContext, shown: DisplayRange, question: StreamRangeQuery, answer: StreamRange
+    context: PageContext, there: DisplayRange, question: StreamRangeQuery, answer: StreamRange
 ) -> EarlierRange | None:
-    """Return the range that the selected one is compared with; None without one, or where it cannot be read."""
+    """Return what was read of the range that the selected one is compared with; None where it cannot be read."""
     period = context.address.compare
-    there = earlier_range.shift_range(shown, period)
-    if there is None:
-        return None
     node = context.address.node or series.select_lag_node(answer, answer.window or answer.total)
     asked = replace(question, from_us=there.from_us, to_us=there.to_us, window_us=None, node=node, max_nodes=1)
     before = context.fetch(asked).value
@@ -99,14 +97,14 @@ def _fetch_earlier(
 
 
 def _draw_comparison(
-    context: PageContext, shown: DisplayRange, stretch: StreamRange, earlier: EarlierRange | None
+    context: PageContext, stretch: StreamRange, there: DisplayRange | None, earlier: EarlierRange | None
 ) -> None:
     """Draw the difference to the earlier range in words, or why there is none."""
     period = context.address.compare
     if earlier is not None:
         told = earlier_range.describe_difference(stretch.total, earlier.stream_range.total, earlier.name)
         st.html(markup.note(told))
-    elif period in earlier_range.SHIFTS_US and earlier_range.shift_range(shown, period) is None:
+    elif period in earlier_range.NAMES and there is None:
         st.html(markup.note(f"Compared with nothing: {earlier_range.NAMES[period]} would be a part of this range."))
 
 

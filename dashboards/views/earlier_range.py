@@ -40,10 +40,10 @@ class EarlierRange:
         )
 
     def _shift(self, points: Iterable[ChartPoint], line: str, zone: tzinfo) -> tuple[ChartPoint, ...]:
-        at_us = [(point, point.start_us + self.shift_us) for point in points]
         return tuple(
-            replace(point, start_us=start_us, moment=texts.format_moment(start_us, zone), line=line)
-            for point, start_us in at_us
+            replace(point, start_us=at_us, moment=texts.format_moment(at_us, zone), line=line)
+            for point in points
+            for at_us in (point.start_us + self.shift_us,)
         )
 
 

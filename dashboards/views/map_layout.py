@@ -9,9 +9,6 @@ from statistics import fmean
 from typing import Final, NamedTuple
 
 import numpy as np
-from scipy.optimize import isotonic_regression
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 Pair = tuple[int, int]
 Place = tuple[float, float]
@@ -82,6 +79,9 @@ def place_services(count: int, edges: Sequence[Pair], shape: MapShape, min_colum
 
 def _find_groups(count: int, edges: Sequence[Pair]) -> list[list[int]]:
     """Return the services by what connects them, each group and the groups in order."""
+    from scipy.sparse import coo_array  # noqa: PLC0415 - only a dashboard whose map is looked at loads SciPy
+    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415 - as above
+
     sources, targets = np.array(edges, np.int64).reshape(-1, 2).T
     linked = coo_array((np.ones(len(edges)), (sources, targets)), (count, count))
     found: dict[int, list[int]] = {}
@@ -170,6 +170,8 @@ def _place_block(layers: Iterable[Sequence[int]], edges: Iterable[Pair], shape: 
 
 def _align_rows(lines: Iterable[Sequence[int]], edges: Iterable[Pair]) -> dict[int, float]:
     """Return the row of each service: as near to those that lead to it as the others of its column let it."""
+    from scipy.optimize import isotonic_regression  # noqa: PLC0415 - as above
+
     before: dict[int, list[int]] = {}
     for source, target in edges:
         before.setdefault(target, []).append(source)

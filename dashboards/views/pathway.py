@@ -108,7 +108,7 @@ def _build_arrow(graph: Graph, edge: Edge, one: StepResult | None) -> Arrow:
     node, name = found[target], "lost_in_transit"
     missing = int(getattr(node, name))
     lower, upper = loss.bound_part(node, name) if missing else (0, 0)
-    label = f"{loss_bounds.format_bounds(missing, lower, upper)}{loss.format_unknown(lower, upper) or ' lost'}"
+    label = loss.format_missing(missing, lower, upper)
     said = _format_lost(node, name, f"on the way to {target}")
     return Arrow(edge.source, edge.target, edge.is_required, missing, lower, upper, label, said)
 

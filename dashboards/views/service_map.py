@@ -19,7 +19,6 @@ from hopwatch.display.colours import NO_DATA, VERDICT_ORDER, Mark, select_mark
 from hopwatch.display.recent import format_rate
 from hopwatch.display.step_marks import mark_node
 from hopwatch.monitor.results import NodeResult, RecentNode
-from hopwatch.monitor.texts import loss_bounds
 
 MAX_SERVICES: Final = 300
 """Services that are drawn at most, those of the streams that need a person first."""
@@ -127,10 +126,7 @@ class _Bounds:
     @property
     def label(self) -> str:
         """Return the number of lost messages in short; empty where nothing is missing."""
-        if not self.missing and not self.lower:
-            return ""
-        unknown = loss.format_unknown(self.lower, self.upper)
-        return f"{loss_bounds.format_bounds(self.missing, self.lower, self.upper)}{unknown or ' lost'}"
+        return loss.format_missing(self.missing, self.lower, self.upper) if self.missing or self.lower else ""
 
 
 def build_map(

@@ -14,6 +14,7 @@ from hopwatch.monitor.results import RecentFigures, RecentLag, RecentNode
 from hopwatch.monitor.store import dialect, recent_figures, schema, writer
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.batch import Batch, BatchKind
+from tests.e2e.picture_store import AGO, write_byes
 from tests.support.micro_batches import run_once
 from tests.support.spool import (
     START_US,
@@ -64,7 +65,6 @@ BAD: Final = {"order-router": 0.02, "telemetry-05": 0.3, "stock-merge": 0.001}
 UNHEARD: Final = "ship-eta"
 """Its last batch never came."""
 MINUTES: Final = 2
-AGO: Final = 4
 
 
 def build_paths() -> dict[str, Pathway]:
@@ -113,15 +113,7 @@ def _segments(folder: Path, paths: dict[str, Pathway]) -> Iterator[Path]:
             for batch in _minute(stream, path, place, number, chance, first)
         ]
         yield write_segment(folder / f"{number:010d}.seg", *batches, arrival_us=at_us(60 * (first + number) + 70))
-    end_us = at_us(60 * (first + MINUTES) + 150)
-    byes = [
-        make_batch(
-            BatchKind.BYE, node, stream=stream, seq=MINUTES, epoch_us=at_us(60 * first - 10), complete_through_us=end_us
-        )
-        for stream, path in paths.items()
-        for node in path.nodes
-    ]
-    yield write_segment(folder / f"{MINUTES:010d}.seg", *byes, arrival_us=end_us)
+    yield write_byes(folder, {stream: path.nodes for stream, path in paths.items()}, first, MINUTES)
 
 
 def _minute(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -70,15 +70,20 @@ def _segments(folder: Path) -> Iterator[Path]:
     for number in range(MINUTES):
         batches = [batch for stream in STREAMS for batch in _minute(stream, first, number, chance)]
         yield write_segment(folder / f"{number:010d}.seg", *batches, arrival_us=at_us(60 * (first + number) + 70))
-    end_us = at_us(60 * (first + MINUTES) + 150)
+    yield write_byes(folder, STREAMS, first, MINUTES)
+
+
+def write_byes(folder: Path, streams: Mapping[str, Sequence[str]], first: int, minutes: int) -> Path:
+    """Write the segment in which all probes say bye, so many minutes after the first one, and return its path."""
+    end_us = at_us(60 * (first + minutes) + 150)
     byes = [
         make_batch(
-            BatchKind.BYE, node, stream=stream, seq=MINUTES, epoch_us=at_us(60 * first - 10), complete_through_us=end_us
+            BatchKind.BYE, node, stream=stream, seq=minutes, epoch_us=at_us(60 * first - 10), complete_through_us=end_us
         )
-        for stream, nodes in STREAMS.items()
+        for stream, nodes in streams.items()
         for node in nodes
     ]
-    yield write_segment(folder / f"{MINUTES:010d}.seg", *byes, arrival_us=end_us)
+    return write_segment(folder / f"{minutes:010d}.seg", *byes, arrival_us=end_us)
 
 
 def _minute(stream: str, first: int, number: int, chance: np.random.Generator) -> Iterator[Batch]:
