@@ -23,7 +23,7 @@ from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_streams
 from hopwatch.cli.reload import ConfigReload
 from hopwatch.monitor import java, rejudgement
 from hopwatch.monitor.clock import SystemClock
-from hopwatch.monitor.errors import ConfigurationError, DependencyError, HopwatchError, StoreError
+from hopwatch.monitor.errors import ConfigurationError, HopwatchError, StoreError
 from hopwatch.monitor.results import CommittedBatch, WindowResult, format_iso
 from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
 from hopwatch.monitor.store import dialect, fencing, reader, schema
@@ -33,7 +33,6 @@ from hopwatch.probes.contract.limits import WINDOW_US
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
     from rich.console import Console
     from stamina.instrumentation import RetryDetails
 
@@ -298,9 +297,9 @@ def _watch_stream(
     stop: threading.Event,
     wakes: Sequence[Callable[[], None]],
 ) -> None:
+    from hopwatch.cli.running_query import RunningQuery
     from hopwatch.monitor import pulse
     from hopwatch.monitor.spark import job, session
-    from hopwatch.monitor.spark.sink import CommitGate
 
     words, chosen = console.stderr(), reload.settings
     with place.engine.begin() as connection:
@@ -318,15 +317,14 @@ def _watch_stream(
         trigger = f"{chosen.monitor.trigger_us // 1_000} milliseconds"
         place, committed = _record_last_batch(place)
         start = partial(job.start_stream, spark, trigger=trigger, report=partial(_on_commit, wakes), stop=stop)
-        query = start(place)
+        running = RunningQuery(start, place)
         words.print(f"hopwatch: watching {place.source}, streams: {len(chosen.streams)}; Ctrl-C stops")
         while not stop.wait(POLL_S):
-            _raise_failure(query, place)
+            running.require_alive()
             wider = place.source.widen(committed.pop(), chosen.monitor.trigger_us) if committed else None
             if wider is not None:
-                _end_query(query, place)
-                place = replace(place, source=wider, gate=CommitGate())
-                query = start(place)
+                running.end()
+                place = running.begin(replace(place, source=wider))
             is_accepted = reload.read_changes()
             if is_accepted is None:
                 continue
@@ -337,25 +335,16 @@ def _watch_stream(
                 reload.postpone(chosen)
                 continue
             chosen = reload.settings
-            _end_query(query, place)
-            place = _claim_store(replace(place, rules=chosen.stream_configs(), gate=CommitGate()), chosen, people)
+            running.end()
+            place = running.begin(_claim_store(replace(place, rules=chosen.stream_configs()), chosen, people))
             place.config_observer(place.rules)
-            query = start(place)
             words.print(f"hopwatch: {reload.config} is in force, streams: {len(chosen.streams)}")
         words.print("hopwatch: stopping")
-        session.stop_quietly(query.stop)
+        running.stop()
     finally:
         ending.close()
         beat.close()
         session.stop_quietly(spark.stop)
-
-
-def _end_query(query: StreamingQuery, place: JobContext) -> None:
-    """Stop a query; what it has not written by then, the next one reads again."""
-    from hopwatch.monitor.spark import session
-
-    session.stop_quietly(query.stop)
-    place.gate.close()
 
 
 def _print_start(place: JobContext, chosen: Settings) -> None:
@@ -449,19 +438,3 @@ def _print_retry(details: RetryDetails) -> None:
     if details.retry_num % RETRIES_PER_MESSAGE == 1:
         told = " ".join(str(getattr(details.caused_by, "orig", None) or details.caused_by).split())
         console.stderr().print(f"hopwatch: the store fails, the batch is tried again whole: {told}")
-
-
-def _raise_failure(query: StreamingQuery, place: JobContext) -> None:
-    from py4j.protocol import Py4JError
-
-    from hopwatch.monitor.spark import failures, session
-
-    try:
-        failure, is_active = query.exception(), query.isActive
-    except (Py4JError, OSError):
-        raise failures.java_error(session.java_status(), session.log_file(place.workdir)) from None
-    if failure is not None:
-        raise failures.stream_error(failure, place)
-    if not is_active:
-        msg = "the stream has stopped by itself without saying why: look into its log, then start the monitor again"
-        raise DependencyError(msg)

@@ -52,10 +52,20 @@ _CAUSES: Final[tuple[tuple[str, type[HopwatchError], str], ...]] = (
     ),
 )
 
+_WORKER_LATE: Final = "Python worker failed to connect back"
+"""Words of Spark if a Python worker has not connected within 10 s, a limit that no setting moves."""
 _IS_CAUSE: Final = re.compile("Error|Exception|Invalid")
 _OF_JAVA: Final = re.compile(r"^(Caused by|Exception in thread \"\w+\"):? ")
 """Prefix of a cause in Java's reports."""
 _JAVA_ENDED: Final = "JAVA_GATEWAY_EXITED"
+
+
+def is_worker_late(failure: Exception) -> bool:
+    """Return whether a stream died because its Python worker was not up in time, as on a machine that is overloaded.
+
+    Nothing has been read by then, so the stream may be started again at once.
+    """
+    return _WORKER_LATE in str(failure)
 
 
 def find_known_cause(failure: Exception, place: JobContext) -> HopwatchError | None:

@@ -9,7 +9,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from py4j.protocol import Py4JNetworkError
@@ -532,42 +532,6 @@ def place(ready: Workspace) -> job.JobContext:
     )
 
 
-def query(**answers: Any) -> Any:  # noqa: ANN401 - a query of Spark's, as far as it is asked
-    """Return a query that gives these answers."""
-    given = {"exception": lambda: None, "isActive": True}
-    return SimpleNamespace(**(given | answers))
-
-
-def test_a_stream_that_runs_raises_nothing(place: job.JobContext) -> None:
-    """A running stream raises no error."""
-    run._raise_failure(query(), place)
-
-
-def test_a_stream_that_died_is_told_by_its_cause(place: job.JobContext) -> None:
-    """As a dependency that is down."""
-    gone = RuntimeError("FileNotFoundError: [Errno 2] No such file or directory: '/spool/1.seg'")
-    with pytest.raises(TransportError, match=r"the segment /spool/1\.seg is gone before its windows were judged"):
-        run._raise_failure(query(exception=lambda: gone, isActive=False), place)
-
-
-@pytest.mark.parametrize(
-    "error", [ConnectionRefusedError(111, "Connection refused"), Py4JNetworkError("empty")], ids=str
-)
-def test_a_java_that_is_gone_is_told(error: Exception, place: job.JobContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In one line, with what ended it: exit code 3."""
-    monkeypatch.setattr(session, "java_status", lambda: -9)
-
-    def refuse() -> None:
-        raise error
-
-    with pytest.raises(DependencyError) as caught:
-        run._raise_failure(query(exception=refuse), place)
-    assert str(caught.value) == (
-        "Java was killed: by the system, for want of memory, or by somebody; nothing is lost: start again, "
-        f"the log of Spark is {place.workdir}/spark.log"
-    )
-
-
 def test_a_run_over_everything_whose_java_is_gone_is_told(
     place: job.JobContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -598,15 +562,6 @@ def test_a_run_once_that_ctrl_c_ends_is_told(
         run._run_once(place, load(None, flags={}, environ={}), span)
     assert stopped == [True]
     assert capsys.readouterr().err == "hopwatch: interrupted; --once writes all of its windows or none\n"
-
-
-def test_a_stream_that_stopped_by_itself_is_told(place: job.JobContext) -> None:
-    """Even when Spark does not say why."""
-    with pytest.raises(DependencyError) as caught:
-        run._raise_failure(query(isActive=False), place)
-    assert str(caught.value) == (
-        "the stream has stopped by itself without saying why: look into its log, then start the monitor again"
-    )
 
 
 @pytest.mark.parametrize("cause", ["No space left on device", "odd"])

@@ -1,4 +1,4 @@
-"""``kill -9`` of the job between the store's commit and Spark's, and at random: nothing is lost, nothing is double."""
+"""``kill -9`` of the job at any moment, and a worker that is never up: nothing is lost, nothing is double."""
 
 from __future__ import annotations
 
@@ -43,3 +43,17 @@ def test_a_job_that_is_killed_reports_what_an_undisturbed_one_does(
         assert job.stop() == 0
         got = job.report()
     assert got == undisturbed_report
+
+
+def test_a_job_whose_python_worker_is_late_goes_on(
+    segments: list[Segment], undisturbed_report: dict[str, Any], tmp_path: Path
+) -> None:
+    """A worker that does not connect within Spark's 10 s, as on a busy machine, costs another start of the stream."""
+    with running(tmp_path / "late") as job:
+        for segment in segments:
+            segment.write(job.spool)
+        job.start("tests.e2e.late_worker_monitor")
+        job.await_(job.is_final, "the last final window")
+        assert "the stream is started again, 1 of 5 times" in job.words
+        assert job.stop() == 0
+        assert job.report() == undisturbed_report
