@@ -103,6 +103,22 @@ class BurstFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class TimeFigures:
+    """Time of messages on the way to a node or inside it, µs; the source says from where on.
+
+    It is the node before, the node itself for the time inside it, and empty for the time from event times to an origin.
+    ``samples`` messages were timed for ``time_us``. ``total_us`` is the part of it in the lags at the end of the
+    ``path_messages`` of the window whose whole paths are known.
+    """
+
+    source: str
+    time_us: LagFigures
+    samples: int
+    path_messages: int
+    total_us: int
+
+
+@dataclass(frozen=True, slots=True)
 class NodeFigures:
     """A node in a window; ``lost_ids`` are the first 100 that are missing there."""
 
@@ -143,6 +159,7 @@ class NodeFigures:
     lag_causes: tuple[LagCauseFigures, ...]
     seconds: SecondFigures | None
     bursts: tuple[BurstFigures, ...]
+    times: tuple[TimeFigures, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from hopwatch.monitor.kernel.relations import Relation
 from hopwatch.monitor.kernel.seconds import SecondTally
 from hopwatch.monitor.kernel.servers import ServerIds
 from hopwatch.monitor.kernel.slowest import Slowest
+from hopwatch.monitor.kernel.stamp_sample import MISSING_US, StampSample
 from hopwatch.monitor.kernel.tally import LostIds, NodeLags, Tally
 from hopwatch.probes.contract.batch import WireIdKind
 from hopwatch.probes.contract.lag_histograms import PackedLags
@@ -59,6 +60,8 @@ NOWHERE: Final = 0
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 _LENGTH: Final = struct.Struct("<I")
 _LAGS: Final = ("lag_in_us", "lag_out_us", "inside_us")
+_MISSING_NARROW: Final = np.iinfo(np.int32).max
+"""In place of a sampled stamp that a message does not have, among stamps of half the width."""
 _PACKET_NUMBERS: Final = 7
 """Fields of a packet before its lags."""
 
@@ -274,9 +277,10 @@ def pack_tally(tally: Tally) -> bytes:
     if tally.seconds is not None:
         header["seconds"] = len(tally.seconds.counts)
         by_second = [np.ascontiguousarray(column).tobytes() for column in tally.seconds]
+    sample, sample_parts = _pack_sample(tally.stamp_sample)
     named = [part for of_node in names for part in of_node]
     parts = (*packed, *named, *ways, *slow_parts, *prints, *label_parts, *missing, *by_second, *lag_parts)
-    return _pack(header | slow | by_label | lags_by_label, b"".join(parts))
+    return _pack(header | slow | by_label | lags_by_label | sample, b"".join((*parts, *sample_parts)))
 
 
 def unpack_tally(parcel: bytes) -> Tally:
@@ -308,7 +312,7 @@ def unpack_tally(parcel: bytes) -> Tally:
         tuple(Relation(*one) for one in header.get("relations", ())), slowest,
         deferred, inversions, prints, _cut_labels(header, cut),
         tuple(ServerIds(*one) for one in header.get("servers", ())), _cut_missing(header, words, cut),
-        _cut_seconds(header, words, cut), _cut_label_lags(header, cut),
+        _cut_seconds(header, words, cut), _cut_label_lags(header, cut), _cut_sample(header, nodes, cut),
     )  # fmt: skip
 
 
@@ -388,6 +392,31 @@ def _cut_seconds(header: dict[str, Any], words: int, cut: _Cutter) -> SecondTall
     count = header["seconds"]
     masks = cut.array("<u8", count * words).reshape(count, words)
     return SecondTally(masks, *(cut.array("<i8", count) for _ in range(3)))
+
+
+def _pack_sample(sample: StampSample | None) -> tuple[dict[str, Any], list[bytes]]:
+    """Return what the header says of sampled stamps, and their bytes; most lags fit into half of their width."""
+    if sample is None:
+        return {}, []
+    stamps_us = np.stack(sample[:2])
+    known_us = stamps_us[stamps_us != MISSING_US]
+    is_narrow = bool((np.abs(known_us) < _MISSING_NARROW).all())
+    if is_narrow:
+        stamps_us = np.where(stamps_us == MISSING_US, _MISSING_NARROW, stamps_us).astype(np.int32)
+    header = {"sample": len(sample.weights), "sample_type": stamps_us.dtype.str}
+    return header, [stamps_us.tobytes(), sample.weights.tobytes()]
+
+
+def _cut_sample(header: dict[str, Any], nodes: int, cut: _Cutter) -> StampSample | None:
+    """Return the sampled stamps; None of tallies that were packed without."""
+    if "sample" not in header:
+        return None
+    count = header["sample"]
+    packed = cut.array(header["sample_type"], 2 * count * nodes)
+    stamps_us = packed.astype(np.int64)
+    if packed.itemsize < stamps_us.itemsize:
+        stamps_us[packed == _MISSING_NARROW] = MISSING_US
+    return StampSample(*stamps_us.reshape(2, count, nodes), cut.array("<i8", count))
 
 
 def _cut_names(counts: list[int], texts: list[int] | None, cut: _Cutter) -> list[Names]:

@@ -209,6 +209,23 @@ class LossBurst:
     other_messages: int
 
 
+@dataclass(frozen=True, slots=True)
+class PathTime:
+    """Time of messages on the way to a node or inside it, in a final window.
+
+    ``source`` is the node that they left before, the node itself for the time inside it, and empty for the time from
+    their event times to an origin. ``time_us`` has figures of all messages that were stamped on both sides, as far as
+    ``samples`` of them tell. ``total_us`` is the part of it in the lags at the end of the ``path_messages`` of the
+    window whose whole paths are known: over all times of the window these parts add up to those lags.
+    """
+
+    source: str
+    time_us: Quantiles
+    samples: int
+    path_messages: int
+    total_us: int
+
+
 class NewValue(NamedTuple):
     """A value of a label that a node said in a window for the first time, having said another one before."""
 
@@ -450,6 +467,11 @@ def lag_causes_from_json(told: Sequence[Mapping[str, Any]]) -> tuple[LagCause, .
 def seconds_from_json(told: Mapping[str, Sequence[int]]) -> SecondCounts:
     """Return the counts by second of a node from the form in which ``report --json`` shows them."""
     return SecondCounts(*(tuple(told[field.name]) for field in fields(SecondCounts)))
+
+
+def times_from_json(told: Sequence[Mapping[str, Any]]) -> tuple[PathTime, ...]:
+    """Return the times of a node from the form in which ``report --json`` shows them."""
+    return tuple(PathTime(**dict(one) | {"time_us": Quantiles(**one["time_us"])}) for one in told)
 
 
 def bursts_from_json(told: Sequence[Mapping[str, int]]) -> tuple[LossBurst, ...]:

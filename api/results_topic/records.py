@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints
 
 import fastavro
 
-from hopwatch.monitor.results import LabelCounts, LagCause, LossBurst, LossCause, NodeResult, SecondCounts
+from hopwatch.monitor.results import LabelCounts, LagCause, LossBurst, LossCause, NodeResult, PathTime, SecondCounts
 from hopwatch.probes.avro_reader import CONFLUENT
 
 Json = dict[str, Any]
@@ -60,6 +60,7 @@ def build_schema() -> Json:
             _field("lag_causes", {"type": "array", "items": _build_type(LagCause, known)}, []),
             _field("seconds", ["null", _build_type(SecondCounts, known)]),
             _field("bursts", {"type": "array", "items": _build_type(LossBurst, known)}, []),
+            _field("times", {"type": "array", "items": _build_type(PathTime, known)}, []),
         ],
     }
 

@@ -41,6 +41,7 @@ from hopwatch.monitor.kernel.deferrals import NO_WAITS, Waits, find_waits
 from hopwatch.monitor.kernel.label_table import tabulate_labels
 from hopwatch.monitor.kernel.overdue import EarlyBooks
 from hopwatch.monitor.kernel.packets import Packet
+from hopwatch.monitor.kernel.path_times import tabulate_times
 from hopwatch.monitor.kernel.seconds import tabulate_seconds
 from hopwatch.monitor.kernel.sets import classify
 from hopwatch.monitor.kernel.tally import NEVER_US, LostIds, Tally, empty_tally, merge_tallies
@@ -54,6 +55,7 @@ from hopwatch.monitor.results import (
     LabelCounts,
     NodeCounts,
     NodeResult,
+    PathTime,
     RecentFigures,
     SecondCounts,
     Status,
@@ -115,7 +117,8 @@ class Conclusion(NamedTuple):
     """Judged window, its inputs, and its changes if it was final before.
 
     ``outliers`` are by node; empty when the window was not scored. ``labels`` are the counts by label of each node,
-    ``seconds`` those by second of a final window, ``count_lags`` the lags of each node that only counts.
+    ``seconds`` those by second of a final window and ``times`` its times on the path, ``count_lags`` the lags of each
+    node that only counts.
     ``was_overdue`` says that something may have been overdue when the window was last judged.
     """
 
@@ -129,6 +132,7 @@ class Conclusion(NamedTuple):
     waits: Waits = NO_WAITS
     labels: tuple[tuple[LabelCounts, ...], ...] = ()
     seconds: tuple[SecondCounts | None, ...] = ()
+    times: tuple[tuple[PathTime, ...], ...] = ()
     count_lags: tuple[CountLags, ...] = ()
     was_overdue: bool = False
 
@@ -334,10 +338,11 @@ class Ledger:
             is_final = result.status.is_final
             labels = tabulate_labels(rules.pathway, tally, result.nodes, before_us, is_final=is_final)
             seconds = tabulate_seconds(rules.pathway, tally.seconds, before_us) if is_final else ()
+            times = tabulate_times(rules.pathway, tally.stamp_sample) if is_final else ()
             count_lags = tuple(of_node.lags for of_node in counted)
             yield Conclusion(
                 result, tally, lost, is_settled, print_of_books, changed,
-                waits=waits, labels=labels, seconds=seconds, count_lags=count_lags,
+                waits=waits, labels=labels, seconds=seconds, times=times, count_lags=count_lags,
                 was_overdue=_was_overdue(rules, known),
             )  # fmt: skip
 

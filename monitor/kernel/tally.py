@@ -7,7 +7,7 @@ messages. Tallies of shards merge.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -47,6 +47,7 @@ from hopwatch.monitor.kernel.seconds import (
 from hopwatch.monitor.kernel.servers import ServerIds
 from hopwatch.monitor.kernel.sets import classify
 from hopwatch.monitor.kernel.slowest import Slowest
+from hopwatch.monitor.kernel.stamp_sample import StampSample, WindowLags, merge_samples, sample_stamps
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.results import MAX_LOST_IDS
@@ -141,7 +142,8 @@ class Tally:
     messages of each row, their XOR and their sum, shape (rows, 2); None where no node of the pathway counts.
     ``labels`` and ``label_lags`` are None where no batch has a label; ``servers`` are messages beside nodes that count,
     by names of probes.
-    ``missing`` is None where nobody asks what is overdue, ``seconds`` where no node misses a message of the window.
+    ``missing`` is None where nobody asks what is overdue, ``seconds`` where no node misses a message of the window,
+    ``stamp_sample`` where the pathway has one node.
     """
 
     masks: NDArray[np.uint64]
@@ -163,6 +165,7 @@ class Tally:
     missing: LastSightings | None = None
     seconds: SecondTally | None = None
     label_lags: LabelLagTally | None = None
+    stamp_sample: StampSample | None = None
 
     @property
     def last_wait_us(self) -> int:
@@ -282,6 +285,7 @@ def build_tally(  # noqa: PLR0913, PLR0915 - a window, and what is asked of it
         *rows, stamps, negative, lags, lost, last_first_sighting_us, len(ids), related, late, kept,
         prints=prints, labels=by_label, servers=by_server, missing=missing,
         seconds=by_second, label_lags=by_label_lag,
+        stamp_sample=sample_stamps(pathway, WindowLags(node_of, code, *_lay_lags(alike)), groups),
     )  # fmt: skip
 
 
@@ -326,6 +330,7 @@ def merge_tallies(tallies: Sequence[Tally], max_lost_ids: int = MAX_LOST_IDS) ->
         merge_last_sightings(tally.missing for tally in tallies),
         merge_second_tallies(tally.seconds for tally in tallies if tally.observations),
         merge_label_lags((tally.label_lags for tally in tallies), () if by_label is None else by_label.keys),
+        merge_samples(tally.stamp_sample for tally in tallies),
     )
 
 
@@ -411,6 +416,14 @@ def _between(earlier_us: NDArray[np.int64], later_us: NDArray[np.int64]) -> NDAr
         latest_us, soonest_us = np.minimum(earlier_us, 0) + NEVER_US, np.maximum(earlier_us, 0) + ALWAYS_US
         later_us = np.clip(later_us, soonest_us, latest_us)
     return later_us - earlier_us
+
+
+def _lay_lags(alike: list[_UniformBatches]) -> Iterator[NDArray[np.int64]]:
+    """Yield the lags at arrival of all observations, and those at departure."""
+    for name in ("lag_in_us", "lag_out_us"):
+        parts = [(getattr(part, name), len(part.message_ids)) for part in alike]
+        filled = [lags if len(lags) else np.full(count, NOT_STAMPED, np.int64) for lags, count in parts]
+        yield _concatenate(filled, (0,), np.int64)
 
 
 def _is_stamped(lags: NDArray[np.int64], count: int) -> NDArray[np.bool_]:

@@ -59,6 +59,7 @@ from hopwatch.monitor.store import (
     undeclared_names,
 )
 from hopwatch.monitor.store.label_counts import read_label_counts
+from hopwatch.monitor.store.path_times import read_path_times
 from hopwatch.monitor.store.reported_nodes import bind_range
 from hopwatch.monitor.store.second_counts import read_second_counts
 from hopwatch.monitor.store.tables import NODE_DIGESTS, QUANTILE_FIELDS, TALLY_FIELDS
@@ -113,7 +114,7 @@ def read_windows_json(
     """Query the windows of a stream that start in ``[from_us, to_us)`` as the report and the API show them."""
     where = connection, stream, from_us, to_us
     nodes, ids = reported_nodes.read_nodes_json(*where), read_first_lost_ids(*where)
-    labels, seconds = read_label_counts(*where), read_second_counts(*where)
+    labels, seconds, times = read_label_counts(*where), read_second_counts(*where), read_path_times(*where)
     revisions: dict[int, list[Revision]] = defaultdict(list)
     for one in read_revisions(*where) if with_revisions else ():
         revisions[one.window_start_us].append(one)
@@ -129,6 +130,7 @@ def read_windows_json(
             node["lag_causes"] = [asdict(one) for one in rank_lag_causes(rows)]
             node["seconds"] = None if by_second is None else asdict(by_second)
             node["bursts"] = [asdict(one) for one in find_bursts(by_second)]
+            node["times"] = [asdict(one) for one in times.get((start_us, node["node"]), ())]
         told = window_to_json(_parse_window(row, []), of_window)
         if with_revisions:
             told["revisions"] = [_revision_to_json(one) for one in revisions[start_us]]

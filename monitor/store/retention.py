@@ -25,6 +25,7 @@ _WINDOW_TABLES: Final = (
     tables.lost_ids,
     tables.label_counts,
     tables.second_counts,
+    tables.path_times,
     tables.revisions,
     tables.tallies,
     tables.windows,

@@ -29,14 +29,15 @@ from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.books import InstanceCounts
 from hopwatch.monitor.kernel.count_lags import CountLags
 from hopwatch.monitor.kernel.tally import NEVER_US, NodeLags
-from hopwatch.monitor.results import NodeResult, NodeRollUp, Quantiles, Status
+from hopwatch.monitor.results import NodeResult, NodeRollUp, PathTime, Quantiles, Status
 
-SCHEMA_VERSION: Final = "0028"
+SCHEMA_VERSION: Final = "0029"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 FINAL_STATUSES: Final = tuple(status.value for status in Status if status.is_final)
 """Statuses of a window that was judged."""
 QUANTILE_FIELDS: Final = tuple(field.name for field in fields(Quantiles))
+PATH_TIME_FIELDS: Final = tuple(field.name for field in fields(PathTime) if field.name not in {"source", "time_us"})
 TALLY_FIELDS: Final = tuple(field.name for field in fields(InstanceCounts))
 NODE_LAGS: Final = ("lag_in_us", "lag_out_us", "inside_us")
 DISPLACEMENT: Final = "displacement"
@@ -259,6 +260,16 @@ second_counts: Final = Table(
     *_window_key(),
     Column("node", ExactText(), primary_key=True),
     Column("counts", Text, nullable=False, comment="JSON: the counts by second as they are reported"),
+)
+
+path_times: Final = Table(
+    "path_times",
+    metadata,
+    *_window_key(),
+    Column("node", ExactText(), primary_key=True),
+    Column("source", ExactText(), primary_key=True, comment="the node before, the node, or empty"),
+    *(Column(name, BigInteger, nullable=False) for name in (*QUANTILE_FIELDS, *PATH_TIME_FIELDS)),
+    comment="Times of messages on the path, in windows that are final",
 )
 
 label_values: Final = Table(

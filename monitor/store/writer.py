@@ -17,6 +17,7 @@ from hopwatch.monitor.kernel.slowest import Slowest
 from hopwatch.monitor.payloads import SetAside, encode_histogram
 from hopwatch.monitor.results import NodeResult, WindowResult
 from hopwatch.monitor.store import dialect, label_counts, rollups, tables
+from hopwatch.monitor.store.path_times import build_time_rows
 from hopwatch.monitor.store.second_counts import build_second_rows
 from hopwatch.monitor.store.tables import NODE_DIGESTS, TALLY_FIELDS, quantile_columns
 
@@ -110,7 +111,7 @@ def save_segments(connection: Connection, segments: Mapping[str, int], batch_id:
 
 
 def write_conclusions(connection: Connection, conclusions: Sequence[Conclusion], watermark_us: int) -> None:
-    """Write windows with their nodes, lost ids, counts by label and second, and revisions."""
+    """Write windows with their nodes, lost ids, counts by label and second, times on the path, and revisions."""
     if not conclusions:
         return
     number = _next_sequence(connection)
@@ -123,8 +124,10 @@ def write_conclusions(connection: Connection, conclusions: Sequence[Conclusion],
     rollups.mark_stale(connection, [_window_key(conclusion.result) for conclusion in final])
     amended = [conclusion for conclusion in conclusions if conclusion.changed is not None]
     # What an amended window missed may have come.
-    _delete_windows(connection, tables.second_counts, [_window_key(conclusion.result) for conclusion in amended])
+    for table in (tables.second_counts, tables.path_times):
+        _delete_windows(connection, table, [_window_key(conclusion.result) for conclusion in amended])
     _upsert(connection, tables.second_counts, [row for conclusion in final for row in build_second_rows(conclusion)])
+    _upsert(connection, tables.path_times, [row for conclusion in final for row in build_time_rows(conclusion)])
     _upsert(connection, tables.revisions, [_revision_row(conclusion, watermark_us) for conclusion in amended])
 
 

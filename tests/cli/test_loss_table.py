@@ -44,6 +44,7 @@ def node(name: str, **figures: object) -> Json:
     figures.setdefault("causes", [])
     figures.setdefault("lag_causes", [])
     figures.setdefault("bursts", [])
+    figures.setdefault("times", [])
     nulls = ("lag_in_us", "lag_out_us", "inside_us", "process_duration_p95_us", "displacement")
     hidden = ("expected", "arrived", "departed", "lag_negative")
     lost = ("lost_in_transit", "lost_inside", "lost_after")

@@ -78,6 +78,7 @@ A: Final = {
     "lag_causes": [],
     "seconds": None,
     "bursts": [],
+    "times": [],
 }
 B: Final = A | {
     "node": "b",

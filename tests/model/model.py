@@ -19,6 +19,7 @@ from tests.model.pathway import Counting
 from tests.model.record import DEFERRED
 from tests.model.seconds import count_by_second, find_bursts, find_seconds
 from tests.model.sets import NONE, AtNode, Ids, WindowSets
+from tests.model.times import PathTimes
 from tests.model.unreadable_records import folder_of, is_touched, unheard
 from tests.model.wire import Received, read_spool
 
@@ -104,6 +105,7 @@ class JudgedWindow:
         self.observed = [(one.batch.node, seen) for one in inside for seen in one.batch.observations]
         self.sets = WindowSets(self.pathway, self.observed)
         self.second_of = find_seconds(self.observed)
+        self.times = PathTimes(self.pathway, self.observed)
         self.labels = LabelSets(self.pathway, [one for one in inside if one.batch.observations])
         end_us = start_us + MINUTE_US
         sighted_us, self.endless = self._sightings_us(inside, end_us)
@@ -436,6 +438,7 @@ class JudgedWindow:
             ),
             "seconds": by_second,
             "bursts": find_bursts(by_second),
+            "times": self.times.shown(node) if len(self.pathway.nodes) > 1 else [],
         }
 
     def _origins_books(self) -> list[NodeBooks]:

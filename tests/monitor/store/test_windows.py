@@ -38,6 +38,7 @@ NOTHING_MORE: Final[Json] = {
     "lag_causes": [],
     "seconds": None,
     "bursts": [],
+    "times": [],
 }
 
 
