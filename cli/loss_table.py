@@ -22,6 +22,13 @@ from hopwatch.display.counts import describe_counts, describe_servers
 from hopwatch.display.label_table import LABEL_COLUMNS, build_label_lines, describe_new_values
 from hopwatch.display.loss_table import build_loss_rows
 from hopwatch.display.markers import describe_markers, select_markers
+from hopwatch.display.path_times import (
+    TIME_COLUMNS,
+    build_time_lines,
+    describe_mean,
+    describe_samples,
+    read_window_times,
+)
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.markers import Marker
 from hopwatch.monitor.results import (
@@ -151,8 +158,24 @@ def _print_window(console: Console, stream: str, window: Json, terms: WindowPoli
         _print_ids(console, node)
     for node in _slowest_nodes(window["nodes"]):
         _print_slowest(console, node)
+    _print_times(console, window)
     for line in (*_describe_causes(window), *_describe_lag_causes(window), *_describe_new_values(window)):
         console.print(Text(line), soft_wrap=True)
+
+
+def _print_times(console: Console, window: Json) -> None:
+    """Print the times on the path, and which part of the lag they are; nothing where nothing was timed."""
+    span = read_window_times(window)
+    if span is None:
+        return
+    table = Table(title=f"where the time goes: {describe_mean(span)}", title_justify="left", box=box.SIMPLE_HEAD)
+    for place, name in enumerate(TIME_COLUMNS):
+        table.add_column(name, justify="right" if place else "left", no_wrap=True)
+    for line in build_time_lines([node["node"] for node in window["nodes"]], span):
+        table.add_row(*map(Text, line.cells))
+    print_wide_table(console, table)
+    if sampled := describe_samples(span):
+        console.print(sampled)
 
 
 def _print_counts(console: Console, window: Json) -> None:

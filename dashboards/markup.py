@@ -145,6 +145,24 @@ def bar(parts: Sequence[ConservationPart], palette: Palette, said: str, *, is_fi
     )
 
 
+def stack(parts: Sequence[tuple[str, str, float]], palette: Palette, said: str) -> str:
+    """Return parts of a whole as a bar: their names, shares in words, and shares; those of nothing are left out."""
+    drawn = "".join(
+        f'<i style="flex:{share:.6f} 1 0;--hw-part:{palette.series[place % len(palette.series)]}" '
+        f'title="{escape_html(f"{name} {words}")}"></i>'
+        for place, (name, words, share) in enumerate(parts)
+        if share > 0
+    )
+    keys = "".join(
+        f'<li><i style="--hw-part:{palette.series[place % len(palette.series)]}"></i>'
+        f"<b>{escape_html(words)}</b> {escape_html(name)}</li>"
+        for place, (name, words, share) in enumerate(parts)
+        if share > 0
+    )
+    pictured = f'<div class="hw-bar" role="img" aria-label="{escape_html(said)}">{drawn}</div>'
+    return f'{pictured}<ul class="hw-keys">{keys}</ul>'
+
+
 def title(words: str, note: str = "") -> str:
     """Return the title of a panel, and what there is to say of it."""
     more = f'<p class="hw-note">{escape_html(note)}</p>' if note else ""

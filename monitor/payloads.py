@@ -416,7 +416,8 @@ def _cut_sample(header: dict[str, Any], nodes: int, cut: _Cutter) -> StampSample
     stamps_us = packed.astype(np.int64)
     if packed.itemsize < stamps_us.itemsize:
         stamps_us[packed == _MISSING_NARROW] = MISSING_US
-    return StampSample(*stamps_us.reshape(2, count, nodes), cut.array("<i8", count))
+    arrivals_us, departures_us = stamps_us.reshape(2, count, nodes)
+    return StampSample(arrivals_us, departures_us, cut.array("<i8", count))
 
 
 def _cut_names(counts: list[int], texts: list[int] | None, cut: _Cutter) -> list[Names]:

@@ -226,6 +226,36 @@ class PathTime:
     total_us: int
 
 
+@dataclass(frozen=True, slots=True)
+class SpanTime:
+    """Time of messages on the way to a node or inside it, over final windows; the source as in :class:`PathTime`.
+
+    Each percentile is the greatest of any window: those of all messages together are no greater.
+    """
+
+    node: str
+    source: str
+    messages: int
+    samples: int
+    p50_us: int
+    p95_us: int
+    p99_us: int
+    total_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpanTimes:
+    """Times of messages on a path over ``windows`` final windows, which start at ``from_us`` or later.
+
+    ``path_messages`` are those whose whole paths are known: the totals of ``times`` add up to their lags at the end.
+    """
+
+    from_us: int
+    windows: int
+    path_messages: int
+    times: tuple[SpanTime, ...]
+
+
 class NewValue(NamedTuple):
     """A value of a label that a node said in a window for the first time, having said another one before."""
 

@@ -96,7 +96,7 @@ def _build_edge(arrow: Arrow, palette: Palette, *, has_room: bool) -> dict[str, 
     line = {
         "source": arrow.source,
         "target": arrow.target,
-        "value": arrow.description,
+        "value": ", ".join(filter(None, (arrow.description, arrow.time))),
         "lineStyle": {
             "color": colour if is_bad else palette.muted,
             "width": 3 if is_bad else 1.6,
@@ -104,7 +104,9 @@ def _build_edge(arrow: Arrow, palette: Palette, *, has_room: bool) -> dict[str, 
             "opacity": 0.9,
         },
     }
-    if not is_bad or not has_room:
+    words = "\n".join(filter(None, (arrow.label if is_bad else "", arrow.time)))
+    if not words or not has_room:
         return line
-    label = {"show": True, "formatter": arrow.label, "color": colour, "fontSize": 12}
-    return line | {"label": label | {"fontWeight": 600, "backgroundColor": palette.ground, "padding": [1, 4]}}
+    label = {"show": True, "formatter": words, "color": colour if is_bad else palette.muted, "fontSize": 12}
+    weight = {"fontWeight": 600} if is_bad else {}
+    return line | {"label": label | weight | {"backgroundColor": palette.ground, "padding": [1, 4]}}

@@ -20,6 +20,7 @@ from hopwatch.dashboards.pages import (
     recent_panel,
     stream_charts,
     stream_controls,
+    time_panel,
 )
 from hopwatch.dashboards.pages.stream_charts import ChartInputs
 from hopwatch.dashboards.queries.models import StreamRange, StreamsOverview
@@ -65,6 +66,7 @@ def draw_page(context: PageContext, standing: StreamsOverview) -> None:
     _draw_graph(context, stretch, one)
     if one is not None:
         loss_panel.draw_loss_table(context, one)
+    time_panel.draw_times(context, stretch.nodes, stretch.times)
     recent_panel.draw_recent(context)
     _draw_seam(context, stretch)
     comparison_panel.draw_comparisons(context, shown)
@@ -241,7 +243,7 @@ def _build_graph(
     context: PageContext, stretch: StreamRange, one: StepResult | None, recent: RecentFigures | None
 ) -> tuple[PathwayDrawing, dict[str, Any]]:
     """Return what is drawn of the pathway, and the options of its chart."""
-    drawing = pathway.build_drawing(stretch.graph, one, recent)
+    drawing = pathway.build_drawing(stretch.graph, one, recent, stretch.times)
     return drawing, drawn.build_options(drawing, context.palette, context.address.node)
 
 

@@ -6,7 +6,7 @@ import streamlit as st
 
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.context import PageContext
-from hopwatch.dashboards.pages import label_panel, loss_panel, lost_ids, second_panel
+from hopwatch.dashboards.pages import label_panel, loss_panel, lost_ids, second_panel, time_panel
 from hopwatch.dashboards.queries.models import StreamsOverview
 from hopwatch.dashboards.queries.window_detail import WindowDetailQuery
 from hopwatch.dashboards.queries.window_models import WindowDetail
@@ -42,6 +42,7 @@ def draw_page(context: PageContext, standing: StreamsOverview) -> None:
     _draw_conservation(context, whole.result)
     loss_panel.draw_loss_table(context, whole.result)
     _draw_counts(whole.result)
+    time_panel.draw_times(context, whole.graph.nodes, whole.times)
     second_panel.draw_seconds(context, whole)
     label_panel.draw_labels(context, whole)
     left, right = st.columns([3, 2], gap="medium")

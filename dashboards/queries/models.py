@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from hopwatch.monitor.markers import Marker
 from hopwatch.monitor.outliers.findings import OutlierFinding
-from hopwatch.monitor.results import NewValue, RollUp, Status, Verdict, WindowResult
+from hopwatch.monitor.results import NewValue, RollUp, SpanTimes, Status, Verdict, WindowResult
 from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
 from hopwatch.monitor.selftest.summary import SelftestSummary
 from hopwatch.monitor.texts.read_progress import ReadProgress
@@ -119,6 +119,8 @@ class StreamRange:
     new_schemas: tuple[NewValue, ...] = ()
     markers: tuple[Marker, ...] = ()
     seam: VersionSeam | None = None
+    times: SpanTimes | None = None
+    """Times on the path of the window that is looked at, else of the range; None where nothing was timed."""
 
     @property
     def nodes(self) -> tuple[str, ...]:

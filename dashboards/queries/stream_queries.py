@@ -10,7 +10,7 @@ from sqlalchemy import Connection, func, select
 from hopwatch.dashboards.queries import node_selection, overview
 from hopwatch.dashboards.queries.models import Edge, Graph, StreamRange, StreamsOverview, VersionSeam, list_nodes
 from hopwatch.monitor.memo import Memo
-from hopwatch.monitor.results import RollUp, WindowResult
+from hopwatch.monitor.results import RollUp, SpanTimes, WindowResult
 from hopwatch.monitor.store import (
     fencing,
     label_counts,
@@ -23,6 +23,7 @@ from hopwatch.monitor.store import (
     writer,
 )
 from hopwatch.monitor.store.markers import query_markers
+from hopwatch.monitor.store.path_times import query_span_times
 from hopwatch.monitor.store.range_cache import MAX_PIECES
 from hopwatch.monitor.store.ranges import RangeQuery
 from hopwatch.monitor.stream_config import StreamConfig
@@ -93,8 +94,11 @@ class StreamRangeQuery:
         new = tuple(label_counts.read_new_values(connection, self.stream, SCHEMA_LABEL, span_us, MAX_NEW_SCHEMAS))
         marked = tuple(query_markers(connection, self.stream, self.from_us, self.to_us))
         seam = None if config is None else query_seam(connection, self.stream, config, span_us)
+        timed_us = span_us if self.window_us is None else (self.window_us, self.window_us + WINDOW_US)
+        times = query_times(connection, self.stream, of_stream, timed_us)
         return StreamRange(
-            self.stream, of_stream, found.steps, self.step_us, found.whole, odd, window, running_us, new, marked, seam
+            *(self.stream, of_stream, found.steps, self.step_us, found.whole, odd, window, running_us),
+            *(new, marked, seam, times),
         )
 
 
@@ -140,6 +144,11 @@ def query_seam(
     begin_us, at_us = [from_us, *seams_us][-2:]
     before = ranges.read_total(connection, stream, begin_us, at_us, _RANGE_CACHE)
     return VersionSeam(at_us, before, ranges.read_total(connection, stream, at_us, to_us, _RANGE_CACHE))
+
+
+def query_times(connection: Connection, stream: str, graph: Graph, span_us: tuple[int, int]) -> SpanTimes | None:
+    """Return the times on a stream's path in a range ``[from_us, to_us)``; None where nothing was timed."""
+    return query_span_times(connection, stream, *span_us, 2 * len(graph.nodes) + len(graph.edges))
 
 
 def query_graph(connection: Connection, stream: str, at_us: int) -> Graph:

@@ -10,7 +10,7 @@ import numpy as np
 from sqlalchemy import Connection, func, select
 
 from hopwatch.dashboards.queries.models import Graph
-from hopwatch.dashboards.queries.stream_queries import WindowQuery, build_graph
+from hopwatch.dashboards.queries.stream_queries import WindowQuery, build_graph, query_times
 from hopwatch.dashboards.queries.window_models import AgedOutRecords, NodeLostIds, WindowDetail, WindowHole
 from hopwatch.display.bursts import BEHIND_US
 from hopwatch.display.markers import BEFORE_US
@@ -68,6 +68,7 @@ class WindowDetailQuery:
             tuple(self._query_aged_out(connection, terms, sighted_us)),
             self._query_labels(connection, result),
             self._query_seconds(connection, result),
+            query_times(connection, self.stream, graph, (self.start_us, self.start_us + WINDOW_US)),
             tuple(self._query_markers(connection)),
         )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hopwatch.dashboards.queries.models import Graph
 from hopwatch.monitor.markers import Marker
-from hopwatch.monitor.results import LabelCounts, Revision, SecondCounts, WindowResult
+from hopwatch.monitor.results import LabelCounts, Revision, SecondCounts, SpanTimes, WindowResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,5 +68,7 @@ class WindowDetail:
     """Counts by label of each node that has any, in the pathway's order."""
     seconds: Mapping[str, SecondCounts]
     """Counts by second of each node that misses messages, in the pathway's order."""
+    times: SpanTimes | None
+    """Times on the path; None where nothing was timed."""
     markers: tuple[Marker, ...]
     """Markers of the stream and of all, in the minute, shortly before it, or behind it."""

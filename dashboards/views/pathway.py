@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hopwatch.dashboards.queries.models import Edge, Graph
 from hopwatch.display import loss, texts
 from hopwatch.display.colours import NO_DATA, Mark
+from hopwatch.display.path_times import format_p95
 from hopwatch.display.recent import describe_traffic
 from hopwatch.display.step_marks import StepNode, StepResult, is_final, mark_node
-from hopwatch.monitor.results import RecentFigures
+from hopwatch.monitor.results import RecentFigures, SpanTimes
 from hopwatch.monitor.texts import loss_bounds
 
 MAX_COLUMNS: Final = 8
@@ -53,6 +54,8 @@ class Arrow:
     at_most: int | None
     label: str
     description: str
+    time: str = ""
+    """The p95 of the time on it; empty where nothing was timed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +76,10 @@ class PathwayDrawing:
         return max((node.column for node in self.nodes), default=0) + 1
 
 
-def build_drawing(graph: Graph, one: StepResult | None, recent: RecentFigures | None = None) -> PathwayDrawing:
-    """Return the drawing, with the figures of a window or a range if there is one, and recent ones if there are any."""
+def build_drawing(
+    graph: Graph, one: StepResult | None, recent: RecentFigures | None = None, span: SpanTimes | None = None
+) -> PathwayDrawing:
+    """Return the drawing, with what there is: figures of a window or a range, recent ones, and times on the path."""
     columns = _compute_columns(graph)
     rows = _compute_rows(columns)
     is_close = max(columns, default=0) >= MAX_COLUMNS
@@ -90,14 +95,24 @@ def build_drawing(graph: Graph, one: StepResult | None, recent: RecentFigures | 
         lost = f"{loss.format_node_loss(node)} lost ({loss.format_node_loss_ratio(node)})" if node and node.loss else ""
         after = _format_lost(node, "lost_after", "after it") if node and node.lost_after else ""
         nodes.append(PathwayNode(name, columns[place], rows[place], seen, count, lost, after, now.get(name, "")))
-    arrows = tuple(_build_arrow(graph, edge, one) for edge in graph.edges)
+    times = {} if span is None else {(one.source, one.node): format_p95(one, span.windows) for one in span.times}
+    arrows = tuple(
+        replace(
+            _build_arrow(graph, edge, one), time=times.get((graph.nodes[edge.source], graph.nodes[edge.target]), "")
+        )
+        for edge in graph.edges
+    )
     said = "; ".join(
         " ".join(
             filter(None, (f"{node.name}: {node.mark.word}, {node.count} messages", node.loss, node.after, node.now))
         )
         for node in nodes
     )
-    return PathwayDrawing(tuple(nodes), arrows, f"Pathway. {said}", is_close)
+    timed = "; ".join(
+        f"{graph.nodes[arrow.source]} to {graph.nodes[arrow.target]}: {arrow.time}" for arrow in arrows if arrow.time
+    )
+    description = f"Pathway. {said}" + (f". Time on the way: {timed}" if timed else "")
+    return PathwayDrawing(tuple(nodes), arrows, description, is_close)
 
 
 def _build_arrow(graph: Graph, edge: Edge, one: StepResult | None) -> Arrow:

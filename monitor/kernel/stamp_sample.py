@@ -63,8 +63,8 @@ def sample_stamps(pathway: Pathway, lags: WindowLags, groups: Groups) -> StampSa
         lag_in = np.where(one_sided[node] & (lag_in == NOT_STAMPED), lag_out, lag_in)
         lag_out = np.where(one_sided[node] & (lag_out == NOT_STAMPED), lag_in, lag_out)
     cell, shape = which * nodes + node, (len(chosen), nodes)
-    arrivals_us = _find_least(cell, lag_in, code & masks.IN, shape)
-    departures_us = _find_least(cell, lag_out, code & masks.OUT, shape)
+    arrivals_us = _find_least(cell, lag_in, (code & masks.IN) != 0, shape)
+    departures_us = _find_least(cell, lag_out, (code & masks.OUT) != 0, shape)
     if one_sided.any():
         is_same = one_sided & (departures_us != MISSING_US)
         arrivals_us = np.where(is_same, departures_us, arrivals_us)
@@ -78,12 +78,15 @@ def merge_samples(parts: Iterable[StampSample | None]) -> StampSample | None:
         if part is None:
             return None
         taken.append(part)
-    return StampSample(*(np.concatenate(column) for column in zip(*taken, strict=True)))
+    arrivals_us, departures_us, weights = (np.concatenate(column) for column in zip(*taken, strict=True))
+    # In whatever order the shards are given.
+    order = np.lexsort((weights, *departures_us.T, *arrivals_us.T))
+    return StampSample(arrivals_us[order], departures_us[order], weights[order])
 
 
-def _find_least(cell: Int64s, lag_us: Int64s, bit: NDArray[np.uint8], shape: tuple[int, int]) -> Int64s:
-    """Return the least lag of each cell, of those with a bit and within bounds."""
-    chosen = np.flatnonzero((bit != 0) & (lag_us >= -MAX_LAG_US) & (lag_us <= MAX_LAG_US))
+def _find_least(cell: Int64s, lag_us: Int64s, is_stamped: NDArray[np.bool_], shape: tuple[int, int]) -> Int64s:
+    """Return the least lag of each cell, of those that are stamped and within bounds."""
+    chosen = np.flatnonzero(is_stamped & (lag_us >= -MAX_LAG_US) & (lag_us <= MAX_LAG_US))
     least_us = np.full(shape[0] * shape[1], MISSING_US)
     np.minimum.at(least_us, cell[chosen], lag_us[chosen])
     return least_us.reshape(shape)

@@ -6,21 +6,46 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from hopwatch.monitor.accounting.ledger import Conclusion
-from hopwatch.monitor.results import PathTime, Quantiles
+from hopwatch.monitor.results import PathTime, Quantiles, SpanTime, SpanTimes
 from hopwatch.monitor.store import tables
 from hopwatch.monitor.store.reported_nodes import bind_range
 from hopwatch.monitor.store.tables import PATH_TIME_FIELDS, QUANTILE_FIELDS
+from hopwatch.probes.contract.limits import WINDOW_US
 
 _column: Final = tables.path_times.c
-_SELECT: Final = (
-    select(tables.path_times)
-    .where(_column.stream == bindparam("of_stream"))
-    .where(_column.window_start_us >= bindparam("from_us"), _column.window_start_us < bindparam("to_us"))
-    .order_by(_column.window_start_us, _column.node, _column.source)
+
+
+MAX_ROWS: Final = 100_000
+"""Rows that are added up for a span at most: a longer one is cut to its end."""
+_in_span: Final = (
+    (_column.stream == bindparam("of_stream"))
+    & (_column.window_start_us >= bindparam("from_us"))
+    & (_column.window_start_us < bindparam("to_us"))
 )
+_SELECT: Final = (
+    select(tables.path_times).where(_in_span).order_by(_column.window_start_us, _column.node, _column.source)
+)
+_SUMS: Final = (
+    select(
+        *(_column.node, _column.source),
+        func.sum(_column.count).label("messages"),
+        func.sum(_column.samples).label("samples"),
+        *(func.max(_column[name]).label(f"{name}_us") for name in ("p50", "p95", "p99")),
+        func.sum(_column.total_us).label("total_us"),
+    )
+    .where(_in_span)
+    .group_by(_column.node, _column.source)
+)
+_of_window = (
+    select(_column.window_start_us, func.max(_column.path_messages).label("messages"))
+    .where(_in_span)
+    .group_by(_column.window_start_us)
+    .subquery()
+)
+_WINDOWS: Final = select(func.count(), func.sum(_of_window.c.messages))
 
 
 def build_time_rows(final: Conclusion) -> Iterator[dict[str, Any]]:
@@ -46,3 +71,19 @@ def read_path_times(
         time = PathTime(row["source"], figures, **{name: row[name] for name in PATH_TIME_FIELDS})
         found[row["window_start_us"], row["node"]].append(time)
     return {key: tuple(times) for key, times in found.items()}
+
+
+def query_span_times(connection: Connection, stream: str, from_us: int, to_us: int, parts: int) -> SpanTimes | None:
+    """Query the times of a stream over windows that start in ``[from_us, to_us)``; None where no window has any.
+
+    ``parts`` is how many times a window has at most: a span with too many rows is cut to its last windows.
+    """
+    from_us = max(from_us, to_us - max(1, MAX_ROWS // max(1, parts)) * WINDOW_US)
+    where = {"of_stream": stream, "from_us": from_us, "to_us": to_us}
+    windows, messages = connection.execute(_WINDOWS, where).one()
+    if not windows:
+        return None
+    times = [
+        SpanTime(node, source, *map(int, figures)) for node, source, *figures in connection.execute(_SUMS, where).all()
+    ]
+    return SpanTimes(from_us, int(windows), int(messages), tuple(times))

@@ -89,6 +89,7 @@ def test_an_older_store_is_refused_by_all_and_taken_along_by_one(workspace: Work
             "markers",
             "pathway_versions",
             "second_counts",
+            "path_times",
             "recent_figures",
             "selftest_minutes",
         ):

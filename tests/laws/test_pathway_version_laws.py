@@ -31,7 +31,7 @@ from tests.support.model_comparison import prepared_store, rules_of
 
 OF_WINDOWS: Final = (
     *(tables.windows, tables.node_windows, tables.lost_ids),
-    *(tables.label_counts, tables.second_counts, tables.revisions),
+    *(tables.label_counts, tables.second_counts, tables.path_times, tables.revisions),
 )
 OF_MESSAGES: Final = frozenset(
     {

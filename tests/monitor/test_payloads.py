@@ -103,7 +103,7 @@ def test_claims_of_a_checkpoint_from_before_labels_were_counted_are_taken() -> N
 def test_a_tally_of_a_store_from_before_ids_had_names_is_read() -> None:
     """Its lost ids are there, and nothing is known of them but their bytes."""
     tally = build_tally(Pathway.parse("a -> b"), [passed_batch(0, [id_bytes(number) for number in (1, 2)])], 60)
-    packed = pack_tally(replace(tally, slowest=None))
+    packed = pack_tally(replace(tally, slowest=None, stamp_sample=None))
     (length,) = struct.unpack_from("<I", packed)
     header = json.loads(packed[4 : 4 + length])
     ways = sum(header.pop("journeys"))

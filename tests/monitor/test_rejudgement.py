@@ -186,7 +186,7 @@ def test_the_store_of_a_stream_stays_its_own(engine: Engine, tmp_path: Path) -> 
     after = dump_tables(engine)
     assert window(engine).verdict is Verdict.CLEAN
     changed = {name for name in before if before[name] != after[name]}
-    assert changed == {"meta", "windows", "node_windows", "lost_ids", "revisions"}
+    assert changed == {"meta", "windows", "node_windows", "lost_ids", "path_times", "revisions"}
     was, now = {("run", "a-run"), ("sequence", "1")}, {("run", "once"), ("sequence", "2")}
     assert {tuple(row) for row in after["meta"]} == {tuple(row) for row in before["meta"]} - was | now
 

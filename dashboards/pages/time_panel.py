@@ -1,0 +1,56 @@
+"""Panel of the times on a path: where messages spend the time from their event to the end of the path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import streamlit as st
+
+from hopwatch.dashboards import markup
+from hopwatch.dashboards.context import PageContext
+from hopwatch.display import texts
+from hopwatch.display.path_times import (
+    TIME_COLUMNS,
+    TimeLine,
+    build_time_lines,
+    describe_mean,
+    describe_samples,
+)
+from hopwatch.monitor.results import SpanTimes
+
+MAX_LINES: Final = 24
+"""Parts of a path that are shown: those with the greatest share; ``report --json`` has all of a window."""
+_HEAD: Final = tuple(
+    (name.capitalize(), "hw-number" if place else "hw-name") for place, name in enumerate(TIME_COLUMNS)
+)
+_BOUND: Final = "A percentile of several minutes is that of the slowest one: of all together it is no greater."
+
+
+def draw_times(context: PageContext, nodes: Sequence[str], span: SpanTimes | None) -> None:
+    """Draw the parts of the path as a bar and a table; nothing where nothing was timed."""
+    if span is None:
+        return
+    every = build_time_lines(nodes, span)
+    lines = select_lines(every)
+    notes = [describe_mean(span), describe_samples(span), _BOUND if span.windows > 1 else ""]
+    if span.windows > 1:
+        notes.insert(1, f"over {span.windows:,} windows since {texts.format_moment(span.from_us, context.zone)}")
+    with st.container(border=True, key="times"):
+        what = "First arrivals and departures of each message; clocks of two hosts may differ on the way between them."
+        told = markup.title("Where the time goes", what) + markup.note("; ".join(filter(None, notes)))
+        shares = [(line.cells[0], line.cells[-1], line.share or 0.0) for line in lines]
+        said = ", ".join(f"{name} {share}" for name, share, _ in shares)
+        if any(share > 0 for *_, share in shares):
+            told += markup.stack(shares, context.palette, f"Shares of the mean lag: {said}")
+        rows = (tuple(map(markup.escape_html, line.cells)) for line in lines)
+        told += markup.table(_HEAD, rows, "hw-labels", "Times on the path")
+        if len(every) > len(lines):
+            told += markup.note(f"{len(every):,} parts; the {len(lines):,} with the greatest share are shown.")
+        st.html(told)
+
+
+def select_lines(lines: Sequence[TimeLine]) -> list[TimeLine]:
+    """Select the lines with the greatest shares, in their order."""
+    ranked = sorted(range(len(lines)), key=lambda at: (-(lines[at].mean_us or 0.0), at))[:MAX_LINES]
+    return [lines[at] for at in sorted(ranked)]
