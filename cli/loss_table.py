@@ -26,7 +26,6 @@ from hopwatch.display.path_times import (
     TIME_COLUMNS,
     build_time_lines,
     describe_mean,
-    describe_samples,
     read_window_times,
 )
 from hopwatch.monitor.kernel.window import WindowPolicy
@@ -174,8 +173,6 @@ def _print_times(console: Console, window: Json) -> None:
     for line in build_time_lines([node["node"] for node in window["nodes"]], span):
         table.add_row(*map(Text, line.cells))
     print_wide_table(console, table)
-    if sampled := describe_samples(span):
-        console.print(sampled)
 
 
 def _print_counts(console: Console, window: Json) -> None:

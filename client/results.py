@@ -107,13 +107,14 @@ class TimeFigures:
     """Time of messages on the way to a node or inside it, µs; the source says from where on.
 
     It is the node before, the node itself for the time inside it, and empty for the time from event times to an origin.
-    ``samples`` messages were timed for ``time_us``. ``total_us`` is the part of it in the lags at the end of the
-    ``path_messages`` of the window whose whole paths are known.
+    ``samples`` of the window's ``messages`` were looked at. ``total_us`` is the part of it in the lags at the end of
+    the ``path_messages`` whose whole paths are known, an estimate where not all were looked at.
     """
 
     source: str
     time_us: LagFigures
     samples: int
+    messages: int
     path_messages: int
     total_us: int
 

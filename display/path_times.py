@@ -9,7 +9,7 @@ from typing import Any, Final
 from hopwatch.display import texts
 from hopwatch.monitor.results import SpanTime, SpanTimes, times_from_json
 
-TIME_COLUMNS: Final = ("part of the path", "messages", "p50", "p95", "p99", "mean", "share")
+TIME_COLUMNS: Final = ("part of the path", "timed", "p50", "p95", "p99", "mean", "share")
 """Heads of the columns; the first one is words."""
 
 
@@ -41,13 +41,9 @@ def describe_mean(span: SpanTimes) -> str:
     if not span.path_messages:
         return "no message's whole path is known: a stamp is missing of each"
     mean_us = sum(one.total_us for one in span.times) / span.path_messages
-    return f"mean lag at the end of the path {texts.format_lag(mean_us)}, of {span.path_messages:,} messages"
-
-
-def describe_samples(span: SpanTimes) -> str:
-    """Return how many messages of those that passed a part of the path were timed; empty where all were."""
-    samples, messages = (max(getattr(one, name) for one in span.times) for name in ("samples", "messages"))
-    return "" if samples == messages else f"timed by a sample of {samples:,} of {messages:,} messages"
+    about = "" if span.samples == span.messages else "about "
+    told = f"mean lag at the end of the path {texts.format_lag(mean_us)}, of {about}{span.path_messages:,} messages"
+    return f"{told}, by a sample of {span.samples:,} of {span.messages:,}" if about else told
 
 
 def read_window_times(window: Mapping[str, Any]) -> SpanTimes | None:
@@ -57,12 +53,13 @@ def read_window_times(window: Mapping[str, Any]) -> SpanTimes | None:
         return None
     times = tuple(
         SpanTime(
-            *(node, one.source, one.time_us.count, one.samples),
+            *(node, one.source, one.time_us.count),
             *(one.time_us.p50, one.time_us.p95, one.time_us.p99, one.total_us),
         )
         for node, one in found
     )
-    return SpanTimes(0, 1, found[0][1].path_messages, times)
+    first = found[0][1]
+    return SpanTimes(0, 1, first.samples, first.messages, first.path_messages, times)
 
 
 def name_part(one: SpanTime) -> str:
@@ -90,4 +87,4 @@ def _build_line(one: SpanTime, span: SpanTimes, whole_us: int) -> TimeLine:
     share = one.total_us / whole_us if whole_us > 0 else None
     percentiles = (format_percentile(lag_us, span.windows) for lag_us in (one.p50_us, one.p95_us, one.p99_us))
     figures = texts.format_lag(mean_us), texts.format_ratio(share)
-    return TimeLine((name_part(one), texts.format_count(one.messages), *percentiles, *figures), mean_us, share)
+    return TimeLine((name_part(one), texts.format_count(one.timed), *percentiles, *figures), mean_us, share)

@@ -214,14 +214,16 @@ class PathTime:
     """Time of messages on the way to a node or inside it, in a final window.
 
     ``source`` is the node that they left before, the node itself for the time inside it, and empty for the time from
-    their event times to an origin. ``time_us`` has figures of all messages that were stamped on both sides, as far as
-    ``samples`` of them tell. ``total_us`` is the part of it in the lags at the end of the ``path_messages`` of the
-    window whose whole paths are known: over all times of the window these parts add up to those lags.
+    their event times to an origin. ``time_us`` has figures of the messages that were stamped on both sides. ``samples``
+    of the window's ``messages`` were looked at. ``total_us`` is the part of this time in the lags at the end of the
+    ``path_messages`` whose whole paths are known: over all times of the window these parts add up to those lags. Where
+    not all were looked at, both are estimates.
     """
 
     source: str
     time_us: Quantiles
     samples: int
+    messages: int
     path_messages: int
     total_us: int
 
@@ -230,13 +232,12 @@ class PathTime:
 class SpanTime:
     """Time of messages on the way to a node or inside it, over final windows; the source as in :class:`PathTime`.
 
-    Each percentile is the greatest of any window: those of all messages together are no greater.
+    Each percentile is the greatest of any window: that of all messages together is no greater.
     """
 
     node: str
     source: str
-    messages: int
-    samples: int
+    timed: int
     p50_us: int
     p95_us: int
     p99_us: int
@@ -247,11 +248,13 @@ class SpanTime:
 class SpanTimes:
     """Times of messages on a path over ``windows`` final windows, which start at ``from_us`` or later.
 
-    ``path_messages`` are those whose whole paths are known: the totals of ``times`` add up to their lags at the end.
+    ``samples``, ``messages`` and ``path_messages`` are as in :class:`PathTime`, of all windows.
     """
 
     from_us: int
     windows: int
+    samples: int
+    messages: int
     path_messages: int
     times: tuple[SpanTime, ...]
 

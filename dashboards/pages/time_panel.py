@@ -15,16 +15,15 @@ from hopwatch.display.path_times import (
     TimeLine,
     build_time_lines,
     describe_mean,
-    describe_samples,
 )
 from hopwatch.monitor.results import SpanTimes
 
 MAX_LINES: Final = 24
 """Parts of a path that are shown: those with the greatest share; ``report --json`` has all of a window."""
 _HEAD: Final = tuple(
-    (name.capitalize(), "hw-number" if place else "hw-name") for place, name in enumerate(TIME_COLUMNS)
+    (name if name[1:].isdigit() else name.capitalize(), "hw-number" if place else "hw-name")
+    for place, name in enumerate(TIME_COLUMNS)
 )
-_BOUND: Final = "A percentile of several minutes is that of the slowest one: of all together it is no greater."
 
 
 def draw_times(context: PageContext, nodes: Sequence[str], span: SpanTimes | None) -> None:
@@ -33,12 +32,13 @@ def draw_times(context: PageContext, nodes: Sequence[str], span: SpanTimes | Non
         return
     every = build_time_lines(nodes, span)
     lines = select_lines(every)
-    notes = [describe_mean(span), describe_samples(span), _BOUND if span.windows > 1 else ""]
+    note = describe_mean(span)
     if span.windows > 1:
-        notes.insert(1, f"over {span.windows:,} windows since {texts.format_moment(span.from_us, context.zone)}")
+        since = texts.format_moment(span.from_us, context.zone)
+        note += f", in {span.windows:,} windows since {since}; percentiles are those of the slowest window"
     with st.container(border=True, key="times"):
         what = "First arrivals and departures of each message; clocks of two hosts may differ on the way between them."
-        told = markup.title("Where the time goes", what) + markup.note("; ".join(filter(None, notes)))
+        told = markup.title("Where the time goes", what) + markup.note(f"{note[:1].upper()}{note[1:]}.")
         shares = [(line.cells[0], line.cells[-1], line.share or 0.0) for line in lines]
         said = ", ".join(f"{name} {share}" for name, share, _ in shares)
         if any(share > 0 for *_, share in shares):

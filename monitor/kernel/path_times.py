@@ -9,6 +9,7 @@ neighbour that the message left last, which is the one that the node had to wait
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -48,15 +49,13 @@ def tabulate_times(pathway: Pathway, sample: StampSample | None) -> tuple[tuple[
     if sample is None:
         return ((),) * len(pathway.nodes)
     paths = _find_paths(pathway, sample)
-    messages = int(sample.weights[paths.is_whole].sum())
-    return tuple(tuple(_build_times(pathway, node, sample, paths, messages)) for node in range(len(pathway.nodes)))
+    return tuple(tuple(_build_times(pathway, node, sample, paths)) for node in range(len(pathway.nodes)))
 
 
-def _build_times(
-    pathway: Pathway, node: int, sample: StampSample, paths: _Paths, path_messages: int
-) -> Iterator[PathTime]:
+def _build_times(pathway: Pathway, node: int, sample: StampSample, paths: _Paths) -> Iterator[PathTime]:
     arrivals_us, departures_us = sample.arrivals_us[:, node], sample.departures_us[:, node]
-    source = paths.source[:, node]
+    source, weights = paths.source[:, node], sample.weights
+    looked_at = len(weights), int(weights.sum()), int(weights[paths.is_whole].sum())
     parts: list[tuple[str, Int64s, Int64s, Bools]] = []
     if pathway.origins[node]:
         parts.append((EVENT_TIME, np.zeros_like(arrivals_us), arrivals_us, source == node))
@@ -68,12 +67,12 @@ def _build_times(
         parts.append((pathway.nodes[node], arrivals_us, departures_us, source != _NOWHERE))
     for name, since_us, until_us, is_on_path in parts:
         is_timed = (since_us != MISSING_US) & (until_us != MISSING_US)
-        time_us, weights = (until_us - since_us)[is_timed], sample.weights[is_timed]
-        figures = quantiles_of(_build_digest(time_us, weights))
+        time_us, weight = (until_us - since_us)[is_timed], weights[is_timed]
+        figures = quantiles_of(_build_digest(time_us, weight))
         if figures is not None:
             is_counted = (is_on_path & paths.is_whole)[is_timed]
-            total_us = _add_up(time_us[is_counted], weights[is_counted])
-            yield PathTime(name, figures, len(time_us), path_messages, total_us)
+            total_us = _add_up(time_us[is_counted], weight[is_counted])
+            yield PathTime(name, replace(figures, count=len(time_us)), *looked_at, total_us)
 
 
 def _find_paths(pathway: Pathway, sample: StampSample) -> _Paths:

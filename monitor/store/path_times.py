@@ -20,6 +20,7 @@ _column: Final = tables.path_times.c
 
 MAX_ROWS: Final = 100_000
 """Rows that are added up for a span at most: a longer one is cut to its end."""
+_OF_WINDOW: Final = ("samples", "messages", "path_messages")
 _in_span: Final = (
     (_column.stream == bindparam("of_stream"))
     & (_column.window_start_us >= bindparam("from_us"))
@@ -31,8 +32,7 @@ _SELECT: Final = (
 _SUMS: Final = (
     select(
         *(_column.node, _column.source),
-        func.sum(_column.count).label("messages"),
-        func.sum(_column.samples).label("samples"),
+        func.sum(_column.count).label("timed"),
         *(func.max(_column[name]).label(f"{name}_us") for name in ("p50", "p95", "p99")),
         func.sum(_column.total_us).label("total_us"),
     )
@@ -40,12 +40,12 @@ _SUMS: Final = (
     .group_by(_column.node, _column.source)
 )
 _of_window = (
-    select(_column.window_start_us, func.max(_column.path_messages).label("messages"))
+    select(_column.window_start_us, *(func.max(_column[name]).label(name) for name in _OF_WINDOW))
     .where(_in_span)
     .group_by(_column.window_start_us)
     .subquery()
 )
-_WINDOWS: Final = select(func.count(), func.sum(_of_window.c.messages))
+_WINDOWS: Final = select(func.count(), *(func.sum(_of_window.c[name]) for name in _OF_WINDOW))
 
 
 def build_time_rows(final: Conclusion) -> Iterator[dict[str, Any]]:
@@ -80,10 +80,11 @@ def query_span_times(connection: Connection, stream: str, from_us: int, to_us: i
     """
     from_us = max(from_us, to_us - max(1, MAX_ROWS // max(1, parts)) * WINDOW_US)
     where = {"of_stream": stream, "from_us": from_us, "to_us": to_us}
-    windows, messages = connection.execute(_WINDOWS, where).one()
+    windows, *sums = connection.execute(_WINDOWS, where).one()
     if not windows:
         return None
+    samples, messages, path_messages = map(int, sums)
     times = [
         SpanTime(node, source, *map(int, figures)) for node, source, *figures in connection.execute(_SUMS, where).all()
     ]
-    return SpanTimes(from_us, int(windows), int(messages), tuple(times))
+    return SpanTimes(from_us, int(windows), samples, messages, path_messages, tuple(times))

@@ -200,7 +200,7 @@ def test_labels_and_slow_messages_are_in_a_record(tmp_path: Path) -> None:
     slow = [{"id": "x", "lag_out_us": 3}]
     seconds, burst = SecondCounts((3, 4), (0, 2)), LossBurst(1, 2, 2, 4, 0, 3)
     lists = {"lost_ids": ["x"], "labels": [asdict(row)], "causes": [asdict(cause)], "slowest": slow}
-    time = PathTime("a", Quantiles(3, -1, 2, 4, 5, 6), 3, 2, 7)
+    time = PathTime("a", Quantiles(3, -1, 2, 4, 5, 6), 3, 9, 2, 7)
     lists |= {"lag_causes": [asdict(late)], "seconds": asdict(seconds), "bursts": [asdict(burst)]}
     lists |= {"times": [asdict(time)]}
     told = {"window_start": "T", "status": "FINAL", "revision": 0, "verdict": None, "reasons": ["why"]}

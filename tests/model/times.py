@@ -22,6 +22,8 @@ class PathTimes:
         self.pathway = pathway
         self.came: Firsts = defaultdict(dict)
         self.left: Firsts = defaultdict(dict)
+        observed = list(observed)
+        self.messages = len({seen.message_id for _, seen in observed})
         for node, seen in observed:
             came_us, left_us = seen.lag_in_us, seen.lag_out_us
             if node in pathway.one_sided:
@@ -50,7 +52,8 @@ class PathTimes:
             {
                 "source": source,
                 "time_us": quantiles(times[source]),
-                "samples": len(times[source]),
+                "samples": self.messages,
+                "messages": self.messages,
                 "path_messages": self.paths,
                 "total_us": self.on_paths[source, node],
             }

@@ -14,7 +14,7 @@ down_revision: Final = "0028"
 def upgrade() -> None:
     """Create their table; nothing was timed on the path before."""
     kind = sa.String().with_variant(sa.String(collation="C"), "postgresql")
-    numbers = ("count", "min", "p50", "p95", "p99", "max", "samples", "path_messages", "total_us")
+    numbers = ("count", "min", "p50", "p95", "p99", "max", "samples", "messages", "path_messages", "total_us")
     op.create_table(
         "path_times",
         sa.Column("stream", kind, primary_key=True, nullable=False),
