@@ -28,7 +28,7 @@ from hopwatch.monitor.kernel.relations import Relation
 from hopwatch.monitor.kernel.seconds import SecondTally
 from hopwatch.monitor.kernel.servers import ServerIds
 from hopwatch.monitor.kernel.slowest import Slowest
-from hopwatch.monitor.kernel.stamp_sample import MISSING_US, StampSample
+from hopwatch.monitor.kernel.stamp_sample import StampSample, narrow_stamps, widen_stamps
 from hopwatch.monitor.kernel.tally import LostIds, NodeLags, Tally
 from hopwatch.probes.contract.batch import WireIdKind
 from hopwatch.probes.contract.lag_histograms import PackedLags
@@ -60,8 +60,6 @@ NOWHERE: Final = 0
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 _LENGTH: Final = struct.Struct("<I")
 _LAGS: Final = ("lag_in_us", "lag_out_us", "inside_us")
-_MISSING_NARROW: Final = np.iinfo(np.int32).max
-"""In place of a sampled stamp that a message does not have, among stamps of half the width."""
 _PACKET_NUMBERS: Final = 7
 """Fields of a packet before its lags."""
 
@@ -395,16 +393,12 @@ def _cut_seconds(header: dict[str, Any], words: int, cut: _Cutter) -> SecondTall
 
 
 def _pack_sample(sample: StampSample | None) -> tuple[dict[str, Any], list[bytes]]:
-    """Return what the header says of sampled stamps, and their bytes; most lags fit into half of their width."""
+    """Return what the header says of sampled stamps, and their bytes; nothing where there are none."""
     if sample is None:
         return {}, []
-    stamps_us = np.stack(sample[:2])
-    known_us = stamps_us[stamps_us != MISSING_US]
-    is_narrow = bool((np.abs(known_us) < _MISSING_NARROW).all())
-    if is_narrow:
-        stamps_us = np.where(stamps_us == MISSING_US, _MISSING_NARROW, stamps_us).astype(np.int32)
+    stamps_us = narrow_stamps(sample)
     header = {"sample": len(sample.weights), "sample_type": stamps_us.dtype.str}
-    return header, [stamps_us.tobytes(), sample.weights.tobytes()]
+    return header, [stamps_us.tobytes(), np.ascontiguousarray(sample.weights).tobytes()]
 
 
 def _cut_sample(header: dict[str, Any], nodes: int, cut: _Cutter) -> StampSample | None:
@@ -412,12 +406,8 @@ def _cut_sample(header: dict[str, Any], nodes: int, cut: _Cutter) -> StampSample
     if "sample" not in header:
         return None
     count = header["sample"]
-    packed = cut.array(header["sample_type"], 2 * count * nodes)
-    stamps_us = packed.astype(np.int64)
-    if packed.itemsize < stamps_us.itemsize:
-        stamps_us[packed == _MISSING_NARROW] = MISSING_US
-    arrivals_us, departures_us = stamps_us.reshape(2, count, nodes)
-    return StampSample(arrivals_us, departures_us, cut.array("<i8", count))
+    stamps_us = cut.array(header["sample_type"], 2 * count * nodes).reshape(2, nodes, count)
+    return widen_stamps(stamps_us, cut.array("<i8", count))
 
 
 def _cut_names(counts: list[int], texts: list[int] | None, cut: _Cutter) -> list[Names]:

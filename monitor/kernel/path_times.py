@@ -33,7 +33,7 @@ Bools = NDArray[np.bool_]
 class _Paths(NamedTuple):
     """Whole paths of messages: ``source`` is the node before each node of a path, and an origin itself.
 
-    ``source`` has the shape (messages, nodes), _NOWHERE off the path; ``is_whole`` the shape (messages,).
+    ``source`` has the shape (nodes, messages), _NOWHERE off the path; ``is_whole`` the shape (messages,).
     """
 
     source: Int64s
@@ -53,14 +53,14 @@ def tabulate_times(pathway: Pathway, sample: StampSample | None) -> tuple[tuple[
 
 
 def _build_times(pathway: Pathway, node: int, sample: StampSample, paths: _Paths) -> Iterator[PathTime]:
-    arrivals_us, departures_us = sample.arrivals_us[:, node], sample.departures_us[:, node]
-    source, weights = paths.source[:, node], sample.weights
+    arrivals_us, departures_us = sample.arrivals_us[node], sample.departures_us[node]
+    source, weights = paths.source[node], sample.weights
     looked_at = len(weights), int(weights.sum()), int(weights[paths.is_whole].sum())
     parts: list[tuple[str, Int64s, Int64s, Bools]] = []
     if pathway.origins[node]:
         parts.append((EVENT_TIME, np.zeros_like(arrivals_us), arrivals_us, source == node))
     parts += [
-        (pathway.nodes[before], sample.departures_us[:, before], arrivals_us, source == before)
+        (pathway.nodes[before], sample.departures_us[before], arrivals_us, source == before)
         for before in np.flatnonzero(pathway.edges[:, node]).tolist()
     ]
     if pathway.stamps[node] == "both":
@@ -80,19 +80,19 @@ def _find_paths(pathway: Pathway, sample: StampSample) -> _Paths:
     left_us = np.where(has_left, sample.departures_us, _NEVER_LEFT)
     source = np.full(has_left.shape, _NOWHERE)
     is_on_path = np.zeros_like(has_left)
-    is_whole = (has_left & pathway.terminals).any(axis=1)
-    last = np.where(pathway.terminals, left_us, _NEVER_LEFT).argmax(axis=1)
-    is_on_path[np.arange(len(last)), last] = is_whole
+    is_whole = has_left[pathway.terminals].any(axis=0)
+    last = np.where(pathway.terminals[:, None], left_us, _NEVER_LEFT).argmax(axis=0)
+    is_on_path[last, np.arange(len(last))] = is_whole
     for node in reversed(range(len(pathway.nodes))):
         # The order is topological: all that comes behind the node is known.
-        own = np.flatnonzero(is_on_path[:, node])
+        own = np.flatnonzero(is_on_path[node])
         before = np.flatnonzero(pathway.edges[:, node]) if not pathway.origins[node] else np.array([node])
-        from_us = left_us[own[:, None], before]
-        is_known = has_arrived[own, node] & (from_us.max(axis=1, initial=_NEVER_LEFT) != _NEVER_LEFT)
+        from_us = left_us[before[:, None], own]
+        is_known = has_arrived[node, own] & (from_us.max(axis=0, initial=_NEVER_LEFT) != _NEVER_LEFT)
         is_whole[own[~is_known]] = False
-        own, chosen = own[is_known], before[from_us[is_known].argmax(axis=1)]
-        source[own, node] = chosen
-        is_on_path[own, chosen] = True
+        own, chosen = own[is_known], before[from_us[:, is_known].argmax(axis=0)]
+        source[node, own] = chosen
+        is_on_path[chosen, own] = True
     return _Paths(source, is_whole)
 
 

@@ -7,7 +7,7 @@ messages. Tallies of shards merge.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -47,7 +47,7 @@ from hopwatch.monitor.kernel.seconds import (
 from hopwatch.monitor.kernel.servers import ServerIds
 from hopwatch.monitor.kernel.sets import classify
 from hopwatch.monitor.kernel.slowest import Slowest
-from hopwatch.monitor.kernel.stamp_sample import StampSample, WindowLags, merge_samples, sample_stamps
+from hopwatch.monitor.kernel.stamp_sample import LaidStamps, NodeStamps, StampSample, merge_samples, sample_stamps
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.results import MAX_LOST_IDS
@@ -143,7 +143,7 @@ class Tally:
     ``labels`` and ``label_lags`` are None where no batch has a label; ``servers`` are messages beside nodes that count,
     by names of probes.
     ``missing`` is None where nobody asks what is overdue, ``seconds`` where no node misses a message of the window,
-    ``stamp_sample`` where the pathway has one node.
+    ``stamp_sample`` where nobody asks for times, or the pathway has one node.
     """
 
     masks: NDArray[np.uint64]
@@ -208,12 +208,14 @@ def build_tally(  # noqa: PLR0913, PLR0915 - a window, and what is asked of it
     *,
     keeps_last: bool = False,
     keeps_seconds: bool = False,
+    keeps_stamps: bool = True,
 ) -> Tally:
     """Reduce the observations of the window that ends at ``window_end_us`` to a tally.
 
     Order and batching change nothing. Without ``terms`` it does not matter until when messages are deferred. The ids of
-    each node's loss are kept up to ``max_lost_ids``, and last sightings of what is missing if they are asked for. By
-    second messages are counted where one is missing, and where others of the window are tallied elsewhere, if asked to.
+    each node's loss are kept up to ``max_lost_ids``, and last sightings of what is missing and first stamps if they are
+    asked for. By second messages are counted where one is missing, and where others of the window are tallied
+    elsewhere, if asked to.
     """
     nodes = len(pathway.nodes)
     alike = _group_batches(batches)
@@ -281,11 +283,15 @@ def build_tally(  # noqa: PLR0913, PLR0915 - a window, and what is asked of it
     if keeps_seconds or sets.lost.any():
         second = _find_seconds(alike, groups, counts)
         by_second = count_seconds(WindowSeconds(second, distinct, sets.lost, place, moments_us, moment))
+    sampled = None
+    if keeps_stamps:
+        laid = [NodeStamps(part.node, len(part.message_ids), part.lag_in_us, part.lag_out_us) for part in alike]
+        sampled = sample_stamps(pathway, LaidStamps(laid, node_of, code), groups)
     return Tally(
         *rows, stamps, negative, lags, lost, last_first_sighting_us, len(ids), related, late, kept,
         prints=prints, labels=by_label, servers=by_server, missing=missing,
         seconds=by_second, label_lags=by_label_lag,
-        stamp_sample=sample_stamps(pathway, WindowLags(node_of, code, *_lay_lags(alike)), groups),
+        stamp_sample=sampled,
     )  # fmt: skip
 
 
@@ -416,14 +422,6 @@ def _between(earlier_us: NDArray[np.int64], later_us: NDArray[np.int64]) -> NDAr
         latest_us, soonest_us = np.minimum(earlier_us, 0) + NEVER_US, np.maximum(earlier_us, 0) + ALWAYS_US
         later_us = np.clip(later_us, soonest_us, latest_us)
     return later_us - earlier_us
-
-
-def _lay_lags(alike: list[_UniformBatches]) -> Iterator[NDArray[np.int64]]:
-    """Yield the lags at arrival of all observations, and those at departure."""
-    for name in ("lag_in_us", "lag_out_us"):
-        parts = [(getattr(part, name), len(part.message_ids)) for part in alike]
-        filled = [lags if len(lags) else np.full(count, NOT_STAMPED, np.int64) for lags, count in parts]
-        yield _concatenate(filled, (0,), np.int64)
 
 
 def _is_stamped(lags: NDArray[np.int64], count: int) -> NDArray[np.bool_]:

@@ -16,13 +16,13 @@ from hopwatch.monitor import segment_file
 from hopwatch.monitor.kernel import masks, order
 from hopwatch.monitor.kernel.journeys import RecordColumns
 from hopwatch.monitor.kernel.labels import Labels
-from hopwatch.monitor.kernel.tally import ObservedBatch, Tally, build_tally
+from hopwatch.monitor.kernel.tally import NEVER_US, ObservedBatch, Tally, build_tally
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import EARLY, NOWHERE, Claims
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.batch import Outcome
-from hopwatch.probes.contract.limits import ID_BYTES, NO_REASON, NOT_STAMPED
+from hopwatch.probes.contract.limits import ID_BYTES, NO_REASON, NOT_STAMPED, WINDOW_US
 
 _WORDS: Final = np.dtype("<u8")
 """Type of the halves of an id."""
@@ -37,21 +37,24 @@ MAX_MAPPED: Final = 8_192
 
 
 def tally_claims(
-    config: StreamConfig, claims: Sequence[Claims], window_end_us: int, shard: int = 0, *, is_final: bool = True
+    config: StreamConfig, claims: Sequence[Claims], window_end_us: int, shard: int = 0, watermark_us: int = NEVER_US
 ) -> Tally:
     """Return the tally of the observations that the claims point to, those of one shard, each batch once.
 
     Messages of all shards overtake each other: where order is counted, the first shard counts that of the whole window.
-    Of a window that is not final, last sightings are kept if the stream has deadlines.
+    Of a window that is not final by the watermark, last sightings are kept if the stream has deadlines. Of one that is
+    not over, no stamps are: most tallies are of such, and nobody asks for their times.
     """
     observed = _read_observations(config.pathway, claims)
     batches = list(observed) if config.order and not shard else None
     own = _select_shards(observed if batches is None else batches, shard, config.shards)
+    is_final = watermark_us >= config.terms.final_at_us(window_end_us - WINDOW_US)
     keeps_last = bool(config.deadlines) and not is_final
     tally = build_tally(
         *(config.pathway, own, window_end_us, config.terms, config.max_lost_ids),
         keeps_last=keeps_last,
         keeps_seconds=config.shards > 1,
+        keeps_stamps=watermark_us >= window_end_us,
     )
     if batches is None:
         return tally

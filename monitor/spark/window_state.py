@@ -77,6 +77,8 @@ class WindowShardProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Name the state; Spark calls this once in a task, which is one worker's part of a trigger."""
         self.handle, self.left = handle, WORK_PER_TRIGGER
+        self.timed: set[Any] = set()
+        """Keys of the windows that are over and were tallied in this task, which the timer of their end leaves out."""
         self.state = handle.getValueState("shard", _STATE_COLUMNS)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: ANN401, N802, N803 - Spark's names
@@ -104,7 +106,7 @@ class WindowShardProcessor(StatefulProcessor):
             self._wake_at(_next_tally_us(stream, watermark_us))
         self._keep(shard)
 
-    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:  # noqa: ANN401, ARG002, N802, N803 - Spark's names
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:  # noqa: ANN401, N802, N803 - Spark's names
         """Wake up: the watermark has passed one of the moments that were asked for."""
         watermark_us = timerValues.getCurrentWatermarkInMs() * 1_000
         _, stream, start_ms, _ = key
@@ -113,7 +115,9 @@ class WindowShardProcessor(StatefulProcessor):
             self.state.clear()
             return
         shard = self._known()
-        if shard.is_due:
+        ends_now = expiredTimerInfo.getExpiryTimeInMs() == _timer_ms(start_ms * 1_000 + WINDOW_US)
+        # Times are measured once a window is over: its last tally may be from before.
+        if shard.is_due or (ends_now and shard.claims and key not in self.timed):
             shard, row = self._tally(key, shard, watermark_us)
             self._keep(shard)
             yield row
@@ -133,8 +137,9 @@ class WindowShardProcessor(StatefulProcessor):
         _, stream, start_ms, number = key
         rules, end_us = self.rules[stream].at(start_ms * 1_000), start_ms * 1_000 + WINDOW_US
         claims = [Claims.unpack(parcel) for parcel in split_payloads(shard.claims)]
-        is_final = watermark_us >= rules.terms.final_at_us(end_us - WINDOW_US)
-        tally = claim_reader.tally_claims(rules, claims, end_us, number, is_final=is_final)
+        if watermark_us >= end_us:
+            self.timed.add(key)
+        tally = claim_reader.tally_claims(rules, claims, end_us, number, watermark_us)
         sighted_us = tally.last_first_sighting_us
         # In flight is what was sighted late, or waits: the ledger looks again once that has settled, and needs a tick
         # for the last of it. Ticks in between come with the pulse.
@@ -152,8 +157,12 @@ class WindowShardProcessor(StatefulProcessor):
 
     def _wake_at(self, *moments_us: int) -> None:
         for moment_us in moments_us:
-            # Timers count in ms; the next whole one is surely not too early.
-            self.handle.registerTimer(moment_us // 1_000 + 1)
+            self.handle.registerTimer(_timer_ms(moment_us))
+
+
+def _timer_ms(moment_us: int) -> int:
+    """Return the time of a timer: they count in ms, and the next whole one is surely not too early."""
+    return moment_us // 1_000 + 1
 
 
 def _next_tally_us(stream: str, watermark_us: int) -> int:

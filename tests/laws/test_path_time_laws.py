@@ -74,7 +74,7 @@ def test_times_on_a_path_add_up_to_the_lag_at_its_end(window: Drawn) -> None:
         found = [one for of_node in times_of(drawn.product, tally) for one in of_node]
         if found and found[0].path_messages:
             assert tally.stamp_sample is not None
-            departures_us = tally.stamp_sample.departures_us[0, drawn.product.terminals]
+            departures_us = tally.stamp_sample.departures_us[drawn.product.terminals, 0]
             assert sum(one.total_us for one in found) == departures_us[departures_us != MISSING_US].max()
             messages += 1
         total_us += sum(one.total_us for one in found)
@@ -122,12 +122,12 @@ def test_a_sample_is_fair_where_ids_count_up(messages: int, period: int) -> None
     assert sample is not None
     assert len(sample.weights) <= MAX_SAMPLES
     assert sample.weights.sum() == messages
-    slow = sample.weights[sample.arrivals_us[:, 1] > 500_000].sum() / messages
+    slow = sample.weights[sample.arrivals_us[1] > 500_000].sum() / messages
     share = 1 / period
     assert abs(slow - is_slow.mean()) <= 5 * np.sqrt(share * (1 - share) / (len(sample.weights)))
     edge = times_of(pathway, tally)[1][0]
     assert (edge.source, edge.samples, edge.messages) == ("a", len(sample.weights), messages)
-    assert edge.total_us == int((sample.weights * (sample.arrivals_us[:, 1] - 5)).sum())
+    assert edge.total_us == int((sample.weights * (sample.arrivals_us[1] - 5)).sum())
 
 
 def test_a_window_of_few_messages_is_no_sample() -> None:

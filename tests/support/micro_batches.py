@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo
 from sqlalchemy import Engine
 
 from hopwatch.monitor import micro_batch, rejudgement
@@ -130,9 +131,9 @@ class MicroBatches:
             out += state.handleInputRows(key, iter(rows), timers)  # type: ignore[arg-type]
         due = sorted(timer for timer in self.timers if timer[0] <= timers.watermark_ms)
         self.timers.difference_update(due)
-        for _, key in due:
+        for expiry_ms, key in due:
             handle.value.key = key
-            out += state.handleExpiredTimer(key, timers, None)
+            out += state.handleExpiredTimer(key, timers, ExpiredTimerInfo(expiry_ms))
         return out
 
 

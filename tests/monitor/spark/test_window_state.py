@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo
 
 from hopwatch.monitor.kernel.window import STRAGGLING_US
 from hopwatch.monitor.payloads import split_payloads, unpack_tally
@@ -94,10 +95,11 @@ class Driven:
         rows = iter([Row(payload=payload) for payload in payloads])
         return list((operator or self.operator()).handleInputRows(self.key, rows, self.kept))
 
-    def wake(self, watermark_us: int) -> list[Row]:
-        """Let a timer expire."""
+    def wake(self, watermark_us: int, timer_us: int = 0, operator: WindowShardProcessor | None = None) -> list[Row]:
+        """Let a timer expire, of this operator if there is one."""
         self.kept.watermark_us = watermark_us
-        return list(self.operator().handleExpiredTimer(self.key, self.kept, None))
+        info = ExpiredTimerInfo(timer_us // 1_000 + 1)
+        return list((operator or self.operator()).handleExpiredTimer(self.key, self.kept, info))
 
     def operator(self) -> WindowShardProcessor:
         """Return a new one, as each trigger has: whatever is not in the state is lost between them."""
@@ -261,6 +263,34 @@ def test_a_timer_without_news_is_a_tick(driven: Driven) -> None:
     """The ledger learns how far the watermark is, and decides by itself what is due."""
     driven.arrive(at_us(20), observation_batch([1]))
     assert driven.wake(FINAL_US) == [(TICK_ROW, "", 0, 0, FINAL_US, 0, b"")]
+
+
+def has_stamps(rows: list[Row]) -> list[bool]:
+    """Return of each tally whether it keeps stamps."""
+    return [unpack_tally(row.payload).stamp_sample is not None for row in rows if row.kind == TALLY_ROW]
+
+
+def test_stamps_are_kept_once_a_window_is_over(driven: Driven) -> None:
+    """Most tallies are of a window that still lasts, and nobody asks for their times."""
+    assert has_stamps(driven.arrive(at_us(60) - 1, observation_batch([1]))) == [False]
+    assert has_stamps(driven.arrive(at_us(60), observation_batch([2], seq=1))) == [True]
+    assert has_stamps(driven.arrive(FINAL_US, observation_batch([3], seq=2))) == [True]
+
+
+def test_a_window_to_which_nothing_more_came_is_tallied_at_its_end(driven: Driven) -> None:
+    """Its last tally is from before, without stamps; no other timer tallies it again."""
+    driven.arrive(at_us(20), observation_batch([1]))
+    assert tallied(driven.wake(at_us(61), timer_us=at_us(90))) == [(TICK_ROW, 0)]
+    rows = driven.wake(at_us(61), timer_us=at_us(60))
+    assert (tallied(rows), has_stamps(rows)) == ([(TALLY_ROW, 1)], [True])
+
+
+def test_a_window_is_tallied_once_in_the_trigger_of_its_end(driven: Driven) -> None:
+    """Claims of the trigger in which its end passes are tallied with stamps, and its timer has nothing to add."""
+    operator = driven.operator()
+    (payload,) = driven.claims(observation_batch([1]))
+    assert has_stamps(driven.rows(at_us(61), [payload], operator)) == [True]
+    assert tallied(driven.wake(at_us(61), at_us(60), operator)) == [(TICK_ROW, 0)]
 
 
 def test_a_window_is_forgotten_when_nothing_can_change_it(driven: Driven) -> None:
