@@ -12,12 +12,21 @@ from hopwatch.monitor.results import format_iso
 
 def describe_budget(one: ErrorBudget) -> str:
     """Return the budget in a line."""
-    what = f"{one.stream}, {_describe_objective(one.objective)} ({one.rule})"
+    return f"{one.stream}, {describe_objective(one)}: {describe_state(one)}"
+
+
+def describe_objective(one: ErrorBudget) -> str:
+    """Return the objective, and the rule that watches it, in words."""
+    return f"{_describe_objective(one.objective)} ({one.rule})"
+
+
+def describe_state(one: ErrorBudget) -> str:
+    """Return what is left of the budget, and for how long, in words."""
     if one.left_ratio is None:
-        return f"{what}: no window of the last 30 days was counted"
+        return "no window of the last 30 days was counted"
     counts = f"{one.counts.bad:,} of {one.counts.total:,} bad, {int(one.allowed):,} may be"
     rate = "no message in 24 h" if one.burn_rate is None else f"burn rate {one.burn_rate:.3g} in 24 h"
-    return f"{what}: {one.left_ratio:.1%} left, {counts}; {rate}, {_describe_end(one)}"
+    return f"{one.left_ratio:.1%} left, {counts}; {rate}, {_describe_end(one)}"
 
 
 def _describe_objective(objective: Objective) -> str:

@@ -18,6 +18,7 @@ from hopwatch.alerts.events import Severity, unqualify_key
 from hopwatch.alerts.storage.acknowledgements import acknowledge_incident, unacknowledge_incident
 from hopwatch.alerts.storage.budget_queries import query_budgets
 from hopwatch.alerts.storage.history import Acknowledgement
+from hopwatch.alerts.storage.objectives import list_objectives
 from hopwatch.alerts.storage.silences import EVERYTHING, Silence, add_silence, end_silence
 from hopwatch.alerts.suggestions import DAY_US, suggest_rules
 from hopwatch.cli import console
@@ -230,10 +231,11 @@ def budgets(
     """
     chosen = load_settings(config, has_alerts=True)
     chosen.check_stream(stream)
-    engine, rules, now_us = _open_engine(chosen.store.url), rule_config.build_rules(chosen), SystemClock().now_us()
+    engine, now_us = _open_engine(chosen.store.url), SystemClock().now_us()
+    objectives = list_objectives(rule_config.build_rules(chosen).rules)
     names = [stream] if stream is not None else sorted(chosen.streams)
     with schema.open_snapshot(engine) as connection:
-        found = [one for name in names for one in query_budgets(connection, rules.rules, name, now_us)]
+        found = [one for name in names for one in query_budgets(connection, objectives, name, now_us)]
     if as_json:
         console.emit_json({"budgets": [budget_texts.budget_to_json(one) for one in found]})
         return

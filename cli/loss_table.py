@@ -25,8 +25,10 @@ from hopwatch.display.markers import describe_markers, select_markers
 from hopwatch.display.path_times import (
     TIME_COLUMNS,
     build_time_lines,
+    describe_left_out,
     describe_mean,
     read_window_times,
+    select_lines,
 )
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.markers import Marker
@@ -170,9 +172,12 @@ def _print_times(console: Console, window: Json) -> None:
     table = Table(title=f"where the time goes: {describe_mean(span)}", title_justify="left", box=box.SIMPLE_HEAD)
     for place, name in enumerate(TIME_COLUMNS):
         table.add_column(name, justify="right" if place else "left", no_wrap=True)
-    for line in build_time_lines([node["node"] for node in window["nodes"]], span):
+    lines = build_time_lines([node["node"] for node in window["nodes"]], span)
+    for line in select_lines(lines):
         table.add_row(*map(Text, line.cells))
     print_wide_table(console, table)
+    if left_out := describe_left_out(lines):
+        console.print(left_out)
 
 
 def _print_counts(console: Console, window: Json) -> None:

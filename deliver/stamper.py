@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from hopwatch.deliver.assignment import SettledRecord
 from hopwatch.deliver.kafka_records import HeldRecord
 from hopwatch.deliver.settlement import Ending
-from hopwatch.probes.contract.limits import MAX_REASON_CHARS
+from hopwatch.probes.contract.limits import MAX_REASON_CHARS, PARTITION_LABEL
 from hopwatch.probes.probe import Probe
 
 RETRIER_DELAY_S: Final = 60.0
@@ -32,14 +32,13 @@ class DeliveryStamper:
 
     def stamp_polled(self, polled: Sequence[HeldRecord]) -> None:
         """Stamp the arrival of messages, once: not when they come back from a retry topic."""
-        if polled:
-            self._probe.arrived_many([held.stamp_id for held in polled], [held.message.event_us for held in polled])
+        for labels, own in _split_by_partition(polled):
+            self._probe.arrived_many(*_list_ids(own), labels=labels)
 
     def stamp_delivered(self, delivered: Sequence[SettledRecord]) -> None:
         """Stamp the departure of messages."""
-        if delivered:
-            held = [one.held for one in delivered]
-            self._probe.departed_many([one.stamp_id for one in held], [one.message.event_us for one in held])
+        for labels, own in _split_by_partition([one.held for one in delivered]):
+            self._probe.departed_many(*_list_ids(own), labels=labels)
 
     def stamp_kept(self, settled: SettledRecord) -> None:
         """Stamp a message that was rejected or deferred."""
@@ -63,10 +62,28 @@ class DeliveryStamper:
 
     def _stamp_rejected(self, settled: SettledRecord) -> None:
         reason = settled.settlement.reason[:MAX_REASON_CHARS]
-        self._probe.rejected(settled.held.stamp_id, settled.held.message.event_us, reason, has_arrived=True)
+        (labels, (held,)), *_ = _split_by_partition([settled.held])
+        self._probe.rejected(held.stamp_id, held.message.event_us, reason, has_arrived=True, labels=labels)
 
     def _stamp_deferred(self, settled: SettledRecord) -> None:
         """Stamp until when a message waits at the longest: its next try has ended by then, or deferred it anew."""
         until_us = settled.settlement.until_us + self._longest_try_us
         reason = settled.settlement.reason[:MAX_REASON_CHARS]
         self._probe.deferred(settled.held.stamp_id, settled.held.message.event_us, until_us, reason)
+
+
+def _split_by_partition(records: Iterable[HeldRecord]) -> Iterator[tuple[dict[str, int] | None, list[HeldRecord]]]:
+    """Yield the records of each partition with its label; those of retry topics have none, as they arrived elsewhere.
+
+    A stamp of departure has the label of the arrival: both are of one observation then.
+    """
+    alike: dict[int | None, list[HeldRecord]] = {}
+    for held in records:
+        alike.setdefault(None if held.message.tries else held.message.position.partition, []).append(held)
+    for partition, own in alike.items():
+        yield None if partition is None else {PARTITION_LABEL: partition}, own
+
+
+def _list_ids(records: Sequence[HeldRecord]) -> tuple[list[bytes], list[int]]:
+    """Return the ids and event times of messages."""
+    return [held.stamp_id for held in records], [held.message.event_us for held in records]

@@ -11,6 +11,8 @@ from hopwatch.monitor.results import SpanTime, SpanTimes, times_from_json
 
 TIME_COLUMNS: Final = ("part of the path", "timed", "p50", "p95", "p99", "mean", "share")
 """Heads of the columns; the first one is words."""
+MAX_LINES: Final = 24
+"""Parts of a path that are shown at once; ``report --json`` has all of a window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,21 @@ def build_time_lines(nodes: Sequence[str], span: SpanTimes) -> list[TimeLine]:
 
     whole_us = sum(one.total_us for one in span.times)
     return [_build_line(one, span, whole_us) for one in sorted(span.times, key=place)]
+
+
+def select_lines(lines: Sequence[TimeLine]) -> list[TimeLine]:
+    """Select the lines with the greatest shares, MAX_LINES at most, in their order."""
+
+    def rank(at: int) -> tuple[bool, float]:
+        mean_us = lines[at].mean_us
+        return mean_us is None, -(mean_us or 0.0)
+
+    return [lines[at] for at in sorted(sorted(range(len(lines)), key=rank)[:MAX_LINES])]
+
+
+def describe_left_out(lines: Sequence[TimeLine]) -> str:
+    """Return how many parts are not shown; empty where all are."""
+    return f"{len(lines):,} parts; the {MAX_LINES} with the greatest share are shown" if len(lines) > MAX_LINES else ""
 
 
 def describe_mean(span: SpanTimes) -> str:
@@ -72,9 +89,9 @@ def name_part(one: SpanTime) -> str:
     return f"{one.source} → {one.node}"
 
 
-def format_p95(one: SpanTime, windows: int) -> str:
-    """Return the p95 of a part of the path in words."""
-    return f"p95 {format_percentile(one.p95_us, windows)}"
+def format_percentiles(one: SpanTime, windows: int) -> tuple[str, str]:
+    """Return p50 and p95 of a part of the path in words."""
+    return f"p50 {format_percentile(one.p50_us, windows)}", f"p95 {format_percentile(one.p95_us, windows)}"
 
 
 def format_percentile(lag_us: int, windows: int) -> str:

@@ -6,6 +6,7 @@ counts as bad is what burn rate rules count.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from hopwatch.alerts.decision.burn_rate import compute_burn_rate
@@ -17,6 +18,13 @@ BUDGET_US: Final = 30 * DAY_US
 """Span of a budget."""
 PACE_US: Final = DAY_US
 """Span by whose burn rate is said for how long a budget lasts."""
+
+
+class DayCounts(NamedTuple):
+    """Counts of an objective of a stream on a day that begins at ``start_us``."""
+
+    start_us: int
+    counts: ObjectiveCounts
 
 
 class ErrorBudget(NamedTuple):
@@ -54,3 +62,17 @@ class ErrorBudget(NamedTuple):
         if left is not None and left <= 0:
             return 0.0
         return left * BUDGET_US / rate if left and rate else None
+
+
+def trace_budget(budget: ErrorBudget, days: Iterable[DayCounts], now_us: int) -> list[tuple[int, float]]:
+    """Return how much of a budget was left at the end of each day, of what the whole span allows; the last one is now.
+
+    The first moment is where counting began, with all of it left. Empty where nothing may be bad, or nothing counted.
+    """
+    if not budget.allowed or budget.since_us is None:
+        return []
+    traced, bad = [(budget.since_us, 1.0)], 0
+    for day in days:
+        bad += day.counts.bad
+        traced.append((min(day.start_us + DAY_US, now_us), 1 - bad / budget.allowed))
+    return traced

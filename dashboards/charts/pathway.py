@@ -96,7 +96,7 @@ def _build_edge(arrow: Arrow, palette: Palette, *, has_room: bool) -> dict[str, 
     line = {
         "source": arrow.source,
         "target": arrow.target,
-        "value": ", ".join(filter(None, (arrow.description, arrow.time))),
+        "value": ", ".join(filter(None, (arrow.description, *arrow.times))),
         "lineStyle": {
             "color": colour if is_bad else palette.muted,
             "width": 3 if is_bad else 1.6,
@@ -104,7 +104,7 @@ def _build_edge(arrow: Arrow, palette: Palette, *, has_room: bool) -> dict[str, 
             "opacity": 0.9,
         },
     }
-    words = "\n".join(filter(None, (arrow.label if is_bad else "", arrow.time)))
+    words = "\n".join(filter(None, (arrow.label if is_bad else "", *arrow.times)))
     if not words or not has_room:
         return line
     label = {"show": True, "formatter": words, "color": colour if is_bad else palette.muted, "fontSize": 12}

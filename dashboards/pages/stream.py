@@ -14,6 +14,7 @@ from hopwatch.dashboards.charts import pathway as drawn
 from hopwatch.dashboards.charts import shares
 from hopwatch.dashboards.context import PageContext
 from hopwatch.dashboards.pages import (
+    budget_panel,
     comparison_panel,
     downloads,
     loss_panel,
@@ -70,6 +71,7 @@ def draw_page(context: PageContext, standing: StreamsOverview) -> None:
     recent_panel.draw_recent(context)
     _draw_seam(context, stretch)
     comparison_panel.draw_comparisons(context, shown)
+    budget_panel.draw_budgets(context)
 
     def whole() -> StreamRange:
         # A file has all nodes, also those that a chart has no room for.

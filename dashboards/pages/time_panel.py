@@ -12,14 +12,13 @@ from hopwatch.dashboards.context import PageContext
 from hopwatch.display import texts
 from hopwatch.display.path_times import (
     TIME_COLUMNS,
-    TimeLine,
     build_time_lines,
+    describe_left_out,
     describe_mean,
+    select_lines,
 )
 from hopwatch.monitor.results import SpanTimes
 
-MAX_LINES: Final = 24
-"""Parts of a path that are shown: those with the greatest share; ``report --json`` has all of a window."""
 _HEAD: Final = tuple(
     (name if name[1:].isdigit() else name.capitalize(), "hw-number" if place else "hw-name")
     for place, name in enumerate(TIME_COLUMNS)
@@ -45,12 +44,6 @@ def draw_times(context: PageContext, nodes: Sequence[str], span: SpanTimes | Non
             told += markup.stack(shares, context.palette, f"Shares of the mean lag: {said}")
         rows = (tuple(map(markup.escape_html, line.cells)) for line in lines)
         told += markup.table(_HEAD, rows, "hw-labels", "Times on the path")
-        if len(every) > len(lines):
-            told += markup.note(f"{len(every):,} parts; the {len(lines):,} with the greatest share are shown.")
+        if left_out := describe_left_out(every):
+            told += markup.note(f"{left_out}.")
         st.html(told)
-
-
-def select_lines(lines: Sequence[TimeLine]) -> list[TimeLine]:
-    """Select the lines with the greatest shares, in their order."""
-    ranked = sorted(range(len(lines)), key=lambda at: (-(lines[at].mean_us or 0.0), at))[:MAX_LINES]
-    return [lines[at] for at in sorted(ranked)]

@@ -8,7 +8,7 @@ from typing import Final
 from hopwatch.dashboards.queries.models import Edge, Graph
 from hopwatch.display import loss, texts
 from hopwatch.display.colours import NO_DATA, Mark
-from hopwatch.display.path_times import format_p95
+from hopwatch.display.path_times import format_percentiles
 from hopwatch.display.recent import describe_traffic
 from hopwatch.display.step_marks import StepNode, StepResult, is_final, mark_node
 from hopwatch.monitor.results import RecentFigures, SpanTimes
@@ -54,8 +54,8 @@ class Arrow:
     at_most: int | None
     label: str
     description: str
-    time: str = ""
-    """The p95 of the time on it; empty where nothing was timed."""
+    times: tuple[str, ...] = ()
+    """Percentiles of the time on it; none where nothing was timed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +95,12 @@ def build_drawing(
         lost = f"{loss.format_node_loss(node)} lost ({loss.format_node_loss_ratio(node)})" if node and node.loss else ""
         after = _format_lost(node, "lost_after", "after it") if node and node.lost_after else ""
         nodes.append(PathwayNode(name, columns[place], rows[place], seen, count, lost, after, now.get(name, "")))
-    times = {} if span is None else {(one.source, one.node): format_p95(one, span.windows) for one in span.times}
+    times = (
+        {} if span is None else {(one.source, one.node): format_percentiles(one, span.windows) for one in span.times}
+    )
     arrows = tuple(
         replace(
-            _build_arrow(graph, edge, one), time=times.get((graph.nodes[edge.source], graph.nodes[edge.target]), "")
+            _build_arrow(graph, edge, one), times=times.get((graph.nodes[edge.source], graph.nodes[edge.target]), ())
         )
         for edge in graph.edges
     )
@@ -109,7 +111,9 @@ def build_drawing(
         for node in nodes
     )
     timed = "; ".join(
-        f"{graph.nodes[arrow.source]} to {graph.nodes[arrow.target]}: {arrow.time}" for arrow in arrows if arrow.time
+        f"{graph.nodes[arrow.source]} to {graph.nodes[arrow.target]}: {', '.join(arrow.times)}"
+        for arrow in arrows
+        if arrow.times
     )
     description = f"Pathway. {said}" + (f". Time on the way: {timed}" if timed else "")
     return PathwayDrawing(tuple(nodes), arrows, description, is_close)

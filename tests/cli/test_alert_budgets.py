@@ -10,8 +10,8 @@ from sqlalchemy import Connection, insert
 
 from hopwatch.alerts import rule_config
 from hopwatch.alerts.decision.budgets import BUDGET_US, PACE_US
-from hopwatch.alerts.decision.rules import AlertRule
-from hopwatch.alerts.storage.budget_queries import query_budgets
+from hopwatch.alerts.storage.budget_queries import query_budgets, query_days
+from hopwatch.alerts.storage.objectives import StreamObjective, list_objectives
 from hopwatch.cli.main import main
 from hopwatch.monitor import settings
 from hopwatch.monitor.clock import SystemClock
@@ -39,10 +39,10 @@ def connection(workspace: Workspace) -> Iterator[Connection]:
     engine.dispose()
 
 
-def load_rules(workspace: Workspace, rules: str = "") -> tuple[AlertRule, ...]:
-    """Return the rules of a configuration."""
+def load_objectives(workspace: Workspace, rules: str = "") -> list[StreamObjective]:
+    """Return the objectives of a configuration."""
     workspace.configure(CONFIGURATION + rules)
-    return rule_config.build_rules(settings.load(workspace.config, flags={}, environ={})).rules
+    return list_objectives(rule_config.build_rules(settings.load(workspace.config, flags={}, environ={})).rules)
 
 
 def add_minute(connection: Connection, start_us: int, total: int, bad: int, objective: str = "loss") -> None:
@@ -57,7 +57,7 @@ def test_a_budget_is_of_thirty_days_and_its_pace_of_one(workspace: Workspace, co
     add_minute(connection, NOW_US - BUDGET_US, 1_000, 3)
     add_minute(connection, NOW_US - PACE_US - 1, 2_000, 4)
     add_minute(connection, NOW_US - PACE_US, 5_000, 6)
-    (found,) = query_budgets(connection, load_rules(workspace), "orders", NOW_US)
+    (found,) = query_budgets(connection, load_objectives(workspace), "orders", NOW_US)
     assert (found.rule, found.counts, found.recent) == ("burn_rate", (8_000, 13), (5_000, 6))
     assert found.since_us == NOW_US - BUDGET_US
 
@@ -66,22 +66,22 @@ def test_each_objective_has_one_budget(workspace: Workspace, connection: Connect
     """Pages and tickets of a rule spend the same."""
     add_minute(connection, NOW_US - 1, 1_000, 2)
     add_minute(connection, NOW_US - 1, 1_000, 5, "lag over 500000 us")
-    loss, quick = query_budgets(connection, load_rules(workspace, LAG), "orders", NOW_US)
+    loss, quick = query_budgets(connection, load_objectives(workspace, LAG), "orders", NOW_US)
     assert (loss.rule, loss.counts.bad, quick.rule, quick.counts.bad) == ("burn_rate", 2, "quick", 5)
     assert quick.left_ratio == pytest.approx(0.5)
 
 
 def test_a_stream_without_a_rule_or_a_minute_has_no_figures(workspace: Workspace, connection: Connection) -> None:
     """No rule makes no budget, and no minute one of which nothing is known."""
-    rules = load_rules(workspace)
-    assert query_budgets(connection, rules, "nix", NOW_US) == []
-    (found,) = query_budgets(connection, rules, "orders", NOW_US)
+    objectives = load_objectives(workspace)
+    assert query_budgets(connection, objectives, "nix", NOW_US) == []
+    (found,) = query_budgets(connection, objectives, "orders", NOW_US)
     assert (found.left_ratio, found.burn_rate, found.lasts_us, found.since_us) == (None, None, None, None)
 
 
 def test_the_command_shows_budgets(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     """A line each, or JSON; of one stream or of all."""
-    load_rules(workspace)
+    load_objectives(workspace)
     engine = dialect.create_engine(workspace.store_url)
     schema.prepare_store(engine)
     with engine.execution_options(writes=True).begin() as opened:
@@ -104,3 +104,15 @@ def test_without_a_rule_the_command_says_so(workspace: Workspace, capsys: pytest
     schema.prepare_store(dialect.create_engine(workspace.store_url))
     assert main(["alerts", "budgets", "--config", str(workspace.config)]) == 0
     assert "no rule of a burn rate is enabled" in capsys.readouterr().out
+
+
+def test_the_days_of_a_budget_begin_with_it(connection: Connection) -> None:
+    """Days are of 24 hours from the start of the span on; one without a minute is left out."""
+    start_us = NOW_US - BUDGET_US
+    for at_us, bad in ((start_us - 1, 9), (start_us, 1), (start_us + PACE_US - 1, 2), (NOW_US - 1, 4), (NOW_US, 8)):
+        add_minute(connection, at_us, 100, bad)
+    assert query_days(connection, "orders", "loss", NOW_US) == [
+        (start_us, (200, 3)),
+        (NOW_US - PACE_US, (100, 4)),
+    ]
+    assert query_days(connection, "orders", "lag over 1 us", NOW_US) == []

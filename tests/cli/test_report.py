@@ -40,6 +40,7 @@ WINDOW: Final = {
     "recovered": 0,
     "lag_us": {"count": 9} | OUT,
 }
+LOOKED_AT: Final = {"samples": 10, "messages": 10, "path_messages": 9}
 A: Final = {
     "node": "a",
     "expected": 10,
@@ -78,7 +79,9 @@ A: Final = {
     "lag_causes": [],
     "seconds": None,
     "bursts": [],
-    "times": [],
+    "times": [
+        {"source": source, "time_us": {"count": 10} | IN} | LOOKED_AT | {"total_us": 9_000} for source in ("", "a")
+    ],
 }
 B: Final = A | {
     "node": "b",
@@ -94,6 +97,12 @@ B: Final = A | {
     "lag_out_us": {"count": 9} | OUT,
     "inside_us": {"count": 9} | IN,
     "lost_ids": ["00000000000000000000000000000009"],
+    "times": [
+        {"source": "a", "time_us": {"count": 9} | {name: -lag for name, lag in IN.items()}}
+        | LOOKED_AT
+        | {"total_us": -9_000},
+        {"source": "b", "time_us": {"count": 9} | IN} | LOOKED_AT | {"total_us": 9_000},
+    ],
 }
 ACCOUNTS: Final = {
     "records": 4,
@@ -228,6 +237,7 @@ def test_a_single_window_is_drawn_as_text(workspace: Workspace, capsys: Captured
     workspace.watch(*one_of_ten_lost())
     assert workspace.run("report", "--to", "2026-01-01T00:01:00Z") == 0
     told, parts = capsys.readouterr(), ("p50", "p95", "p99", "max")
+    where = "where the time goes: mean lag at the end of the path 2.0 ms, of 9 messages"
     assert [line.split() for line in told.out.splitlines() if line.strip("─ ")] == [
         ["orders", "2026-01-01", "00:00Z", "FINAL", "LOSSY"],
         ["a", "b"],
@@ -246,6 +256,12 @@ def test_a_single_window_is_drawn_as_text(workspace: Workspace, capsys: Captured
         [f"{9:032x}"],
         ["slowest", "at", "b,", "by", "lag", "out:"],
         *(["2.0", "ms", f"{number:032x}"] for number in range(5)),
+        where.split(),
+        ["part", "of", "the", "path", "timed", "p50", "p95", "p99", "mean", "share"],
+        ["before", "a", "10", *["1.0", "ms"] * 4, "50.0%"],
+        ["inside", "a", "10", *["1.0", "ms"] * 4, "50.0%"],
+        ["a", "→", "b", "9", *["-1.0", "ms"] * 4, "-50.0%"],
+        ["inside", "b", "9", *["1.0", "ms"] * 4, "50.0%"],
         ["4", "records,", "19", "observations"],
         ["a", "store", "that", "was", "filled", "once,", "as", "of", "2026-01-01T00:06:40Z"],
     ]

@@ -73,3 +73,21 @@ def test_a_deferred_message_waits_until_its_next_try_has_ended(*, is_polled: boo
     assert [one.outcome for one in found if one.outcome] == [Outcome.DEFERRED]
     untils = [int(one) for batch in batches for one in np.frombuffer(batch.until_us, "<i8") if one > 0]
     assert untils == [UNTIL_US + round((20.0 + RETRIER_DELAY_S) * 1e6)]
+
+
+def test_messages_have_the_partition_that_they_were_polled_from() -> None:
+    """As a label of both stamps, which are one observation; what comes back from a retry topic arrived elsewhere."""
+    sink, clock = MemorySink(), ManualClock()
+    stamper = DeliveryStamper(Probe("orders", "deliver", sink, clock=clock, strict=True))
+    records = [
+        HeldRecord(MESSAGE._replace(position=SourcePosition("orders", place, 7), tries=tries), id_bytes(name), [])
+        for name, place, tries in (("first", 0, 0), ("second", 3, 0), ("again", 3, 1))
+    ]
+    stamper.stamp_polled(records[:2])
+    for held in records[1:]:
+        settlement = Settlement(held.message, Ending.DELIVERED, clock.us, reason="", until_us=0)
+        stamper.stamp_delivered([SettledRecord(settlement, held, AssignedPartition(PartitionOffsets(7, ""), 8))])
+    stamper.close(bye=True)
+    batches = [batch for batch in map(decode, sink.records) if batch.count]
+    told = [(batch.labels.get("partition"), batch.count, len(batch.lag_out_us) > 0) for batch in batches]
+    assert sorted(told, key=str) == [("0", 1, False), ("3", 1, True), (None, 1, True)]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopwatch.alerts.budget_texts import budget_to_json, describe_budget
-from hopwatch.alerts.decision.budgets import BUDGET_US, DAY_US, ErrorBudget
+from hopwatch.alerts.decision.budgets import BUDGET_US, DAY_US, DayCounts, ErrorBudget, trace_budget
 from hopwatch.alerts.decision.inputs import ObjectiveCounts
 from hopwatch.alerts.decision.rules import Objective
 from tests.support.windows import at
@@ -96,3 +96,18 @@ def test_what_is_left_is_spent_when_the_forecast_says(total: int, part: float, r
         assert found.lasts_us is not None
         assert found.lasts_us * rate / BUDGET_US == pytest.approx(left)
         assert rate != 1 or found.lasts_us <= 30 * DAY_US
+
+
+def test_a_budget_is_traced_day_by_day() -> None:
+    """From all of it where counting began to what is left now, of what the whole span allows."""
+    found = budget(1_000_000, 1_500)
+    days = [DayCounts(at(0), ObjectiveCounts(500_000, 500)), DayCounts(at(0) + DAY_US, ObjectiveCounts(500_000, 1_000))]
+    now_us = at(0) + DAY_US + 60_000_000
+    traced = trace_budget(found, days, now_us)
+    assert traced == [(at(0), 1.0), (at(0) + DAY_US, 0.5), (now_us, pytest.approx(-0.5))]
+    assert traced[-1][1] == pytest.approx(found.left_ratio)
+
+
+def test_a_budget_of_nothing_has_no_trace() -> None:
+    """Of no message nothing may be bad."""
+    assert trace_budget(budget(0, 0), [], at(1)) == []
