@@ -107,6 +107,12 @@ def _build_edge(arrow: Arrow, palette: Palette, *, has_room: bool) -> dict[str, 
     words = "\n".join(filter(None, (arrow.label if is_bad else "", *arrow.times)))
     if not words or not has_room:
         return line
-    label = {"show": True, "formatter": words, "color": colour if is_bad else palette.muted, "fontSize": 12}
+    label = {
+        "show": True,
+        "formatter": words,
+        "color": colour if is_bad else palette.muted,
+        "fontSize": 12,
+        "lineHeight": 15,
+    }
     weight = {"fontWeight": 600} if is_bad else {}
     return line | {"label": label | weight | {"backgroundColor": palette.ground, "padding": [1, 4]}}
