@@ -18,8 +18,8 @@ from hopwatch.probes.contract.limits import WINDOW_US
 _column: Final = tables.path_times.c
 
 
-MAX_ROWS: Final = 100_000
-"""Rows that are added up for a span at most: a longer one is cut to its end."""
+MAX_ROWS: Final = 20_000
+"""Rows that are added up for a span at most, in some 30 ms: a longer one is cut to its end."""
 _OF_WINDOW: Final = ("samples", "messages", "path_messages")
 _in_span: Final = (
     (_column.stream == bindparam("of_stream"))

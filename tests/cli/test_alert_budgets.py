@@ -10,7 +10,7 @@ from sqlalchemy import Connection, insert
 
 from hopwatch.alerts import rule_config
 from hopwatch.alerts.decision.budgets import BUDGET_US, PACE_US
-from hopwatch.alerts.storage.budget_queries import query_budgets, query_days
+from hopwatch.alerts.storage.budget_queries import query_budgets
 from hopwatch.alerts.storage.objectives import StreamObjective, list_objectives
 from hopwatch.cli.main import main
 from hopwatch.monitor import settings
@@ -104,15 +104,3 @@ def test_without_a_rule_the_command_says_so(workspace: Workspace, capsys: pytest
     schema.prepare_store(dialect.create_engine(workspace.store_url))
     assert main(["alerts", "budgets", "--config", str(workspace.config)]) == 0
     assert "no rule of a burn rate is enabled" in capsys.readouterr().out
-
-
-def test_the_days_of_a_budget_begin_with_it(connection: Connection) -> None:
-    """Days are of 24 hours from the start of the span on; one without a minute is left out."""
-    start_us = NOW_US - BUDGET_US
-    for at_us, bad in ((start_us - 1, 9), (start_us, 1), (start_us + PACE_US - 1, 2), (NOW_US - 1, 4), (NOW_US, 8)):
-        add_minute(connection, at_us, 100, bad)
-    assert query_days(connection, "orders", "loss", NOW_US) == [
-        (start_us, (200, 3)),
-        (NOW_US - PACE_US, (100, 4)),
-    ]
-    assert query_days(connection, "orders", "lag over 1 us", NOW_US) == []
