@@ -42,8 +42,8 @@ def tally_claims(
     """Return the tally of the observations that the claims point to, those of one shard, each batch once.
 
     Messages of all shards overtake each other: where order is counted, the first shard counts that of the whole window.
-    Of a window that is not final by the watermark, last sightings are kept if the stream has deadlines. Of one that is
-    not over, no stamps are: most tallies are of such, and nobody asks for their times.
+    Of a window that is not final by the watermark, last sightings are kept if the stream has deadlines. Of one that
+    lasts, by the watermark and by what has arrived, no stamps are: most tallies are of such, and nobody asks for times.
     """
     observed = _read_observations(config.pathway, claims)
     batches = list(observed) if config.order and not shard else None
@@ -54,13 +54,18 @@ def tally_claims(
         *(config.pathway, own, window_end_us, config.terms, config.max_lost_ids),
         keeps_last=keeps_last,
         keeps_seconds=config.shards > 1,
-        keeps_stamps=watermark_us >= window_end_us,
+        keeps_stamps=watermark_us >= window_end_us or has_arrivals_since(claims, window_end_us),
     )
     if batches is None:
         return tally
     found = order.find_order(config.pathway, batches)
     lags = tuple(replace(own, displacement=of) for own, of in zip(tally.lags, found.displacement, strict=True))
     return replace(tally, lags=lags, inversions=found.inversions)
+
+
+def has_arrivals_since(claims: Iterable[Claims], moment_us: int) -> bool:
+    """Return whether any batch arrived at a moment or later."""
+    return any(bool((claim.refs["arrival_us"] >= moment_us).any()) for claim in claims)
 
 
 def drop_duplicates(claims: Sequence[Claims]) -> list[NDArray[np.void]]:

@@ -66,6 +66,14 @@ class ShardState:
         """Return whether there are claims that no tally covers yet."""
         return self.claimed > self.tallied
 
+    def lacks_stamps(self, end_us: int) -> bool:
+        """Return whether the last tally of claims that are not due may be from before the end of their window.
+
+        Times are measured once a window is over. As a rule something of it arrives after its end, and is tallied.
+        """
+        claims = map(Claims.unpack, split_payloads(self.claims))
+        return bool(self.claims) and not claim_reader.has_arrivals_since(claims, end_us)
+
 
 class WindowShardProcessor(StatefulProcessor):
     """Keeps one window shard a key: (kind, stream, window_start_ms, shard). Rows of other kinds pass by."""
@@ -77,8 +85,6 @@ class WindowShardProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Name the state; Spark calls this once in a task, which is one worker's part of a trigger."""
         self.handle, self.left = handle, WORK_PER_TRIGGER
-        self.timed: set[Any] = set()
-        """Keys of the windows that are over and were tallied in this task, which the timer of their end leaves out."""
         self.state = handle.getValueState("shard", _STATE_COLUMNS)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: ANN401, N802, N803 - Spark's names
@@ -115,9 +121,9 @@ class WindowShardProcessor(StatefulProcessor):
             self.state.clear()
             return
         shard = self._known()
-        ends_now = expiredTimerInfo.getExpiryTimeInMs() == _timer_ms(start_ms * 1_000 + WINDOW_US)
-        # Times are measured once a window is over: its last tally may be from before.
-        if shard.is_due or (ends_now and shard.claims and key not in self.timed):
+        end_us = start_ms * 1_000 + WINDOW_US
+        ends_now = expiredTimerInfo.getExpiryTimeInMs() == _timer_ms(end_us)
+        if shard.is_due or (ends_now and shard.lacks_stamps(end_us)):
             shard, row = self._tally(key, shard, watermark_us)
             self._keep(shard)
             yield row
@@ -137,8 +143,6 @@ class WindowShardProcessor(StatefulProcessor):
         _, stream, start_ms, number = key
         rules, end_us = self.rules[stream].at(start_ms * 1_000), start_ms * 1_000 + WINDOW_US
         claims = [Claims.unpack(parcel) for parcel in split_payloads(shard.claims)]
-        if watermark_us >= end_us:
-            self.timed.add(key)
         tally = claim_reader.tally_claims(rules, claims, end_us, number, watermark_us)
         sighted_us = tally.last_first_sighting_us
         # In flight is what was sighted late, or waits: the ledger looks again once that has settled, and needs a tick

@@ -95,11 +95,11 @@ class Driven:
         rows = iter([Row(payload=payload) for payload in payloads])
         return list((operator or self.operator()).handleInputRows(self.key, rows, self.kept))
 
-    def wake(self, watermark_us: int, timer_us: int = 0, operator: WindowShardProcessor | None = None) -> list[Row]:
-        """Let a timer expire, of this operator if there is one."""
+    def wake(self, watermark_us: int, timer_us: int = 0) -> list[Row]:
+        """Let a timer expire."""
         self.kept.watermark_us = watermark_us
         info = ExpiredTimerInfo(timer_us // 1_000 + 1)
-        return list((operator or self.operator()).handleExpiredTimer(self.key, self.kept, info))
+        return list(self.operator().handleExpiredTimer(self.key, self.kept, info))
 
     def operator(self) -> WindowShardProcessor:
         """Return a new one, as each trigger has: whatever is not in the state is lost between them."""
@@ -271,26 +271,26 @@ def has_stamps(rows: list[Row]) -> list[bool]:
 
 
 def test_stamps_are_kept_once_a_window_is_over(driven: Driven) -> None:
-    """Most tallies are of a window that still lasts, and nobody asks for their times."""
-    assert has_stamps(driven.arrive(at_us(60) - 1, observation_batch([1]))) == [False]
-    assert has_stamps(driven.arrive(at_us(60), observation_batch([2], seq=1))) == [True]
-    assert has_stamps(driven.arrive(FINAL_US, observation_batch([3], seq=2))) == [True]
+    """By the watermark, or by what has arrived: most tallies are of a window that lasts, and nobody asks for times."""
+    early, late = at_us(59), at_us(60)
+    assert has_stamps(driven.arrive(at_us(60) - 1, observation_batch([1]), arrival_us=early)) == [False]
+    assert has_stamps(driven.arrive(at_us(60), observation_batch([2], seq=1), arrival_us=early)) == [True]
+    driven.kept = Kept()
+    assert has_stamps(driven.arrive(at_us(20), observation_batch([3]), arrival_us=late)) == [True]
 
 
-def test_a_window_to_which_nothing_more_came_is_tallied_at_its_end(driven: Driven) -> None:
+def test_a_window_to_which_nothing_came_after_its_end_is_tallied_then(driven: Driven) -> None:
     """Its last tally is from before, without stamps; no other timer tallies it again."""
-    driven.arrive(at_us(20), observation_batch([1]))
+    driven.arrive(at_us(20), observation_batch([1]), arrival_us=at_us(59))
     assert tallied(driven.wake(at_us(61), timer_us=at_us(90))) == [(TICK_ROW, 0)]
     rows = driven.wake(at_us(61), timer_us=at_us(60))
     assert (tallied(rows), has_stamps(rows)) == ([(TALLY_ROW, 1)], [True])
 
 
-def test_a_window_is_tallied_once_in_the_trigger_of_its_end(driven: Driven) -> None:
-    """Claims of the trigger in which its end passes are tallied with stamps, and its timer has nothing to add."""
-    operator = driven.operator()
-    (payload,) = driven.claims(observation_batch([1]))
-    assert has_stamps(driven.rows(at_us(61), [payload], operator)) == [True]
-    assert tallied(driven.wake(at_us(61), at_us(60), operator)) == [(TICK_ROW, 0)]
+def test_a_window_whose_last_claims_came_after_its_end_is_not_tallied_again(driven: Driven) -> None:
+    """As in a backlog, where all of a window is in hand before the watermark has come to its end."""
+    driven.arrive(at_us(20), observation_batch([1]), arrival_us=at_us(60))
+    assert tallied(driven.wake(at_us(61), timer_us=at_us(60))) == [(TICK_ROW, 0)]
 
 
 def test_a_window_is_forgotten_when_nothing_can_change_it(driven: Driven) -> None:
