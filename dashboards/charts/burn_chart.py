@@ -7,12 +7,14 @@ from datetime import tzinfo
 from typing import Final
 from xml.etree import ElementTree as ET
 
-from hopwatch.dashboards.charts.axes import Axis, build_time_ticks, build_value_ticks
+from hopwatch.dashboards.charts.axes import DAY_US, Axis, build_time_ticks, build_value_ticks
 from hopwatch.display import texts
 from hopwatch.display.colours import Palette
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 960, 150, 64, 40, 12, 28
-_DAY_FORMAT: Final = "%d %b"
+_DAY_FORMAT, _MINUTE_FORMAT = "%d %b", "%H:%M"
+_SHORT_US: Final = 2 * DAY_US
+"""Span of a budget whose moments are told by the minute."""
 
 
 def draw_budget(traced: Sequence[tuple[int, float]], palette: Palette, zone: tzinfo) -> str:
@@ -28,9 +30,10 @@ def draw_budget(traced: Sequence[tuple[int, float]], palette: Palette, zone: tzi
         line = {"x1": f"{LEFT}", "x2": f"{WIDTH - RIGHT}", "y1": f"{y:.1f}", "y2": f"{y:.1f}"}
         ET.SubElement(root, "line", line | {"stroke": palette.text if value == 0 else palette.line})
         _draw_text(root, LEFT - 8, y + 4, f"{value:.0%}", "end")
+    form = _MINUTE_FORMAT if last_us - first_us < _SHORT_US else _DAY_FORMAT
     for at_us in build_time_ticks(first_us, last_us, zone):
-        day = texts.format_moment(at_us, zone, _DAY_FORMAT).rpartition(" ")[0]
-        _draw_text(root, across.position(at_us), HEIGHT - 8, day, "middle")
+        moment = texts.format_moment(at_us, zone, form).rpartition(" ")[0]
+        _draw_text(root, across.position(at_us), HEIGHT - 8, moment, "middle")
     places = [(across.position(at_us), upwards.position(left)) for at_us, left in traced]
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     colour = palette.lossy if traced[-1][1] <= 0 else palette.series[0]

@@ -77,3 +77,12 @@ def test_the_chart_falls_from_all_of_it_to_what_is_left(left: float, colour: str
 def test_a_budget_of_one_moment_is_drawn() -> None:
     """As in the first minute of a monitor."""
     assert "polyline" in burn_chart.draw_budget([(at(0), 1.0), (at(0), 0.5)], LIGHT, UTC)
+
+
+@pytest.mark.parametrize(("days", "told"), [(0.01, "00:10"), (0.9, "12:00"), (20, "08 Jan")])
+def test_the_moments_of_a_chart_are_told_apart(days: float, told: str) -> None:
+    """By the minute in the first two days of a budget, and by the day then."""
+    picture = burn_chart.draw_budget([(at(0), 1.0), (at(0) + round(days * DAY_US), 0.5)], LIGHT, UTC)
+    words = re.findall(r">([^<>]+)</text>", picture)
+    assert len(words) == len(set(words))
+    assert told in words, words
