@@ -14,7 +14,6 @@ from hopwatch.alerts.decision.inputs import ObjectiveCounts, SeriesOutlier, Wind
 from hopwatch.alerts.decision.rules import AlertRules
 from hopwatch.alerts.events import MAX_LOST_IDS
 from hopwatch.alerts.storage import alert_state, outbox
-from hopwatch.alerts.storage.objectives import list_objectives, save_objectives
 from hopwatch.display.bursts import summarize_bursts
 from hopwatch.display.causes import summarize_causes, summarize_lag_causes
 from hopwatch.monitor.accounting.ledger import Conclusion
@@ -71,7 +70,6 @@ class AlertHook:
         if not noted and alert_state.read_clock_us(connection) >= watermark_us - watermark_us % WINDOW_US:
             return
         final = [minute for minute in noted if minute.result.status.is_final]
-        save_objectives(connection, list_objectives(self.rules.rules))
         alert_state.write_counts(connection, self._count_windows(final))
         before = alert_state.read_snapshot(connection)
         decision = evaluate(self.rules, noted, before, watermark_us, alert_state.StoredPastWindows(connection))

@@ -124,6 +124,7 @@ def _claim_store(place: JobContext, chosen: Settings, people: Routing) -> JobCon
     """Claim the store, and return the place with the versions of its streams and the rules of their alerts."""
     from hopwatch.alerts import rule_config
     from hopwatch.alerts.batch_hook import AlertHook
+    from hopwatch.alerts.storage.objectives import list_objectives, save_objectives
 
     now_us = SystemClock().now_us()
     rules = fencing.claim_store(place.engine, place.checkpoint, place.rules, place.transport, place.run, now_us)
@@ -131,7 +132,10 @@ def _claim_store(place: JobContext, chosen: Settings, people: Routing) -> JobCon
         if config.valid_from_us > now_us:
             what = f"hopwatch: the configuration of {stream!r} has changed: its new version is valid"
             console.stderr().print(f"{what} from {format_iso(config.valid_from_us)} on, the one before it until then")
-    return replace(place, rules=rules, follower=AlertHook(rule_config.build_rules(chosen, rules), people.routes))
+    alert_rules = rule_config.build_rules(chosen, rules)
+    with schema.open_change(place.engine) as connection:
+        save_objectives(connection, list_objectives(alert_rules.rules))
+    return replace(place, rules=rules, follower=AlertHook(alert_rules, people.routes))
 
 
 def _parse_span(from_time: str | None, to_time: str | None, *, is_once: bool) -> rejudgement.Span | None:

@@ -62,7 +62,8 @@ class DeliveryStamper:
 
     def _stamp_rejected(self, settled: SettledRecord) -> None:
         reason = settled.settlement.reason[:MAX_REASON_CHARS]
-        (labels, (held,)), *_ = _split_by_partition([settled.held])
+        held = settled.held
+        labels = _label_partition(_find_partition(held))
         self._probe.rejected(held.stamp_id, held.message.event_us, reason, has_arrived=True, labels=labels)
 
     def _stamp_deferred(self, settled: SettledRecord) -> None:
@@ -73,15 +74,24 @@ class DeliveryStamper:
 
 
 def _split_by_partition(records: Iterable[HeldRecord]) -> Iterator[tuple[dict[str, int] | None, list[HeldRecord]]]:
-    """Yield the records of each partition with its label; those of retry topics have none, as they arrived elsewhere.
+    """Yield the records of each partition with its label.
 
     A stamp of departure has the label of the arrival: both are of one observation then.
     """
     alike: dict[int | None, list[HeldRecord]] = {}
     for held in records:
-        alike.setdefault(None if held.message.tries else held.message.position.partition, []).append(held)
+        alike.setdefault(_find_partition(held), []).append(held)
     for partition, own in alike.items():
-        yield None if partition is None else {PARTITION_LABEL: partition}, own
+        yield _label_partition(partition), own
+
+
+def _find_partition(held: HeldRecord) -> int | None:
+    """Return the partition that a message was polled from; None of a retry topic, as it arrived elsewhere."""
+    return None if held.message.tries else held.message.position.partition
+
+
+def _label_partition(partition: int | None) -> dict[str, int] | None:
+    return None if partition is None else {PARTITION_LABEL: partition}
 
 
 def _list_ids(records: Sequence[HeldRecord]) -> tuple[list[bytes], list[int]]:

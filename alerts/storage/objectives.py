@@ -35,11 +35,9 @@ def list_objectives(rules: Iterable[AlertRule]) -> list[StreamObjective]:
 
 
 def save_objectives(connection: Connection, objectives: Sequence[StreamObjective]) -> None:
-    """Write the objectives that are in force, if they are others than those that the store has."""
+    """Write the objectives that are in force."""
     rows = [(one.stream, one.rule, one.objective.budget, one.objective.target_us) for one in objectives]
-    text = json.dumps(rows)
-    if text != read_value(connection, OBJECTIVES):
-        set_values(connection, {OBJECTIVES: text})
+    set_values(connection, {OBJECTIVES: json.dumps(rows)})
 
 
 def read_objectives(connection: Connection) -> list[StreamObjective]:

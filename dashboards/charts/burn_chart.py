@@ -8,6 +8,7 @@ from typing import Final
 from xml.etree import ElementTree as ET
 
 from hopwatch.dashboards.charts.axes import DAY_US, Axis, build_time_ticks, build_value_ticks
+from hopwatch.dashboards.charts.picture import begin_picture, draw_text
 from hopwatch.display import texts
 from hopwatch.display.colours import Palette
 
@@ -19,9 +20,7 @@ _SHORT_US: Final = 2 * DAY_US
 
 def draw_budget(traced: Sequence[tuple[int, float]], palette: Palette, zone: tzinfo) -> str:
     """Return a picture: a line from all of the budget down to what is left, red where more was bad than may be."""
-    size = {"viewBox": f"0 0 {WIDTH} {HEIGHT}", "width": f"{WIDTH}", "height": f"{HEIGHT}"}
-    letters = {"font-family": "sans-serif", "font-size": "12", "fill": palette.text}
-    root = ET.Element("svg", {"xmlns": "http://www.w3.org/2000/svg", **size, **letters})
+    root = begin_picture(WIDTH, HEIGHT, palette)
     values = build_value_ticks(min(0.0, *(left for _, left in traced)), 1.0)
     first_us, last_us = traced[0][0], max(traced[-1][0], traced[0][0] + 1)
     across, upwards = Axis(first_us, last_us, LEFT, WIDTH - RIGHT), Axis(values[0], values[-1], HEIGHT - BOTTOM, TOP)
@@ -29,11 +28,11 @@ def draw_budget(traced: Sequence[tuple[int, float]], palette: Palette, zone: tzi
         y = upwards.position(value)
         line = {"x1": f"{LEFT}", "x2": f"{WIDTH - RIGHT}", "y1": f"{y:.1f}", "y2": f"{y:.1f}"}
         ET.SubElement(root, "line", line | {"stroke": palette.text if value == 0 else palette.line})
-        _draw_text(root, LEFT - 8, y + 4, f"{value:.0%}", "end")
+        draw_text(root, LEFT - 8, y + 4, f"{value:.0%}", "end")
     form = _MINUTE_FORMAT if last_us - first_us < _SHORT_US else _DAY_FORMAT
     for at_us in build_time_ticks(first_us, last_us, zone):
         moment = texts.format_moment(at_us, zone, form).rpartition(" ")[0]
-        _draw_text(root, across.position(at_us), HEIGHT - 8, moment, "middle")
+        draw_text(root, across.position(at_us), HEIGHT - 8, moment, "middle")
     places = [(across.position(at_us), upwards.position(left)) for at_us, left in traced]
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     colour = palette.lossy if traced[-1][1] <= 0 else palette.series[0]
@@ -46,7 +45,3 @@ def describe_trace(traced: Sequence[tuple[int, float]], zone: tzinfo) -> str:
     (first_us, _), (last_us, left) = traced[0], traced[-1]
     ends = (texts.format_moment(at_us, zone) for at_us in (first_us, last_us))
     return f"Error budget from {' to '.join(ends)}: {left:.1%} is left"
-
-
-def _draw_text(root: ET.Element, x: float, y: float, words: str, anchor: str) -> None:
-    ET.SubElement(root, "text", {"x": f"{x:.1f}", "y": f"{y:.1f}", "text-anchor": anchor}).text = words

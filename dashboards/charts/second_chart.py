@@ -7,6 +7,7 @@ from typing import Final
 from xml.etree import ElementTree as ET
 
 from hopwatch.dashboards.charts.axes import Axis
+from hopwatch.dashboards.charts.picture import begin_picture, draw_text
 from hopwatch.display import texts
 from hopwatch.display.colours import Palette
 from hopwatch.monitor.kernel.seconds import SECOND_US
@@ -22,23 +23,21 @@ def draw_seconds(counts: SecondCounts, start_us: int, palette: Palette, zone: tz
 
     That has the colour of a loss where any of it is sure, else that of what is unknown.
     """
-    size = {"viewBox": f"0 0 {WIDTH} {HEIGHT}", "width": f"{WIDTH}", "height": f"{HEIGHT}"}
-    letters = {"font-family": "sans-serif", "font-size": "12", "fill": palette.text}
-    root = ET.Element("svg", {"xmlns": "http://www.w3.org/2000/svg", **size, **letters})
+    root = begin_picture(WIDTH, HEIGHT, palette)
     most, missing = max(counts.messages), palette.lossy if is_sure else palette.unknown
     across, upwards = Axis(0, SECONDS, LEFT, WIDTH - RIGHT), Axis(0, most, HEIGHT - BOTTOM, TOP)
     for value in (0, most):
         y = upwards.position(value)
         line = {"x1": f"{LEFT}", "x2": f"{WIDTH - RIGHT}", "y1": f"{y:.1f}", "y2": f"{y:.1f}"}
         ET.SubElement(root, "line", line | {"stroke": palette.line})
-        _draw_text(root, LEFT - 8, y + 4, texts.format_count(value), "end")
+        draw_text(root, LEFT - 8, y + 4, texts.format_count(value), "end")
     for second, (messages, lost) in enumerate(zip(counts.messages, counts.lost, strict=True)):
         here = across.position(second) + _GAP / 2, across.position(second + 1) - _GAP / 2
         _draw_bar(root, here, (upwards.position(0), upwards.position(messages - lost)), palette.series[0])
         _draw_bar(root, here, (upwards.position(messages - lost), upwards.position(messages)), missing)
     for second in _TICK_SECONDS:
         at = texts.format_moment(start_us + second * SECOND_US, zone, texts.CLOCK).partition(" ")[0]
-        _draw_text(root, across.position(second), HEIGHT - 8, at, "middle")
+        draw_text(root, across.position(second), HEIGHT - 8, at, "middle")
     return ET.tostring(root, encoding="unicode")
 
 
@@ -56,7 +55,3 @@ def _draw_bar(root: ET.Element, across: tuple[float, float], upwards: tuple[floa
     if bottom > top:
         place = {"x": f"{left:.1f}", "y": f"{top:.1f}", "width": f"{right - left:.1f}", "height": f"{bottom - top:.1f}"}
         ET.SubElement(root, "rect", place | {"fill": colour})
-
-
-def _draw_text(root: ET.Element, x: float, y: float, words: str, anchor: str) -> None:
-    ET.SubElement(root, "text", {"x": f"{x:.1f}", "y": f"{y:.1f}", "text-anchor": anchor}).text = words

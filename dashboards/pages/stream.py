@@ -75,7 +75,7 @@ def draw_page(context: PageContext, standing: StreamsOverview) -> None:
 
     def whole() -> StreamRange:
         # A file has all nodes, also those that a chart has no room for.
-        return context.query_cache.fetch(replace(question, max_nodes=MAX_NODES)).value or stretch
+        return context.query_cache.fetch(replace(question, max_nodes=MAX_NODES, is_timed=False)).value or stretch
 
     stream_charts.draw_charts(context, ChartInputs(shown, stretch, one, whole, earlier))
 
@@ -93,8 +93,8 @@ def _fetch_earlier(
     """Return what was read of the range that the selected one is compared with; None where it cannot be read."""
     period = context.address.compare
     node = context.address.node or series.select_lag_node(answer, answer.window or answer.total)
-    asked = replace(question, from_us=there.from_us, to_us=there.to_us, window_us=None, node=node, max_nodes=1)
-    before = context.fetch(asked).value
+    asked = replace(question, from_us=there.from_us, to_us=there.to_us, window_us=None, node=node)
+    before = context.fetch(replace(asked, max_nodes=1, is_timed=False)).value
     if before is None:
         return None
     return EarlierRange(earlier_range.NAMES[period], earlier_range.SHIFTS_US[period], before)

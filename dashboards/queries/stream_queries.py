@@ -65,6 +65,8 @@ class StreamRangeQuery:
     node: str = ""
     window_us: int | None = None
     max_nodes: int = MAX_NODES
+    is_timed: bool = True
+    """Whether times on the path are read."""
 
     def run(self, connection: Connection) -> StreamRange:
         """Return it; a stream that the store does not know has no node."""
@@ -95,7 +97,7 @@ class StreamRangeQuery:
         marked = tuple(query_markers(connection, self.stream, self.from_us, self.to_us))
         seam = None if config is None else query_seam(connection, self.stream, config, span_us)
         timed_us = span_us if self.window_us is None else (self.window_us, self.window_us + WINDOW_US)
-        times = query_times(connection, self.stream, of_stream, timed_us)
+        times = query_times(connection, self.stream, of_stream, timed_us) if self.is_timed else None
         return StreamRange(
             *(self.stream, of_stream, found.steps, self.step_us, found.whole, odd, window, running_us),
             *(new, marked, seam, times),

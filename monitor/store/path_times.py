@@ -16,8 +16,6 @@ from hopwatch.monitor.store.tables import PATH_TIME_FIELDS, QUANTILE_FIELDS
 from hopwatch.probes.contract.limits import WINDOW_US
 
 _column: Final = tables.path_times.c
-
-
 MAX_ROWS: Final = 20_000
 """Rows that are added up for a span at most, in some 30 ms: a longer one is cut to its end."""
 _OF_WINDOW: Final = ("samples", "messages", "path_messages")

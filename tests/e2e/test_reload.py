@@ -11,6 +11,7 @@ from typing import IO, Final
 
 from sqlalchemy import Engine
 
+from hopwatch.alerts.storage.objectives import read_objectives
 from hopwatch.monitor.settings import load
 from hopwatch.monitor.store import dialect, fencing, pathway_versions, reader, schema
 from hopwatch.probes.contract.batch import BatchKind
@@ -87,6 +88,7 @@ def test_a_path_that_is_edited_while_it_runs_is_valid_from_its_minute_on(tmp_pat
         assert "is not in force, what was before goes on" in await_words(stderr, "is not in force")
         with schema.open_snapshot(store) as connection:
             assert fencing.read_notes(connection).config_problem.startswith(f"{config}:1: ")
+            assert {one.stream for one in read_objectives(connection)} == {"s0", "s1"}
         config.write_text(text.replace(f'{OLD}"', f'{NEW}"', 1).replace('trigger = "1s"', 'trigger = "2s"'))
         assert "changes of [monitor] take a restart" in await_words(stderr, "is not in force")
         config.write_text(text.replace(f'{OLD}"', f'{NEW}"', 1))
