@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -93,6 +94,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--soak``."""
     summary = "run every kill, fault and seed, and laws with more cases, as before a release; takes hours"
     parser.addoption("--soak", action="store_true", help=summary)
+
+
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Leave the tests themselves out of garbage collection, which would look at all of them again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_configure(config: pytest.Config) -> None:

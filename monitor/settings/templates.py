@@ -200,8 +200,9 @@ FILTERS: Final = {name: _limit_length(of) for name, of in _FILTER_FUNCTIONS.item
 
 
 def _build_environment() -> _Environment:
+    # The optimizer asks each level of a nested expression anew for a constant: 300 levels took it eight seconds.
     environment = _Environment(
-        undefined=StrictUndefined, keep_trailing_newline=False, trim_blocks=True, lstrip_blocks=True
+        undefined=StrictUndefined, keep_trailing_newline=False, trim_blocks=True, lstrip_blocks=True, optimized=False
     )
     environment.globals.clear()
     environment.filters = {**FILTERS, _LOOP_FILTER: _check_loop}

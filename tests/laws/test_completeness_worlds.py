@@ -35,7 +35,7 @@ from tests.support.model_comparison import prepared_store, rules_of
 from tests.support.spool_traffic import pulse
 
 WORLDS: Final = 1_000
-AT_ONCE: Final = 20
+AT_ONCE: Final = 8
 """Worlds of one case."""
 UNBOUNDED: Final = LYING | {Fault.MISTIMED, Fault.MISNAMED, Fault.CROSSED}
 """With these an upper bound does not hold: an account says more than it holds, or messages are of no window."""

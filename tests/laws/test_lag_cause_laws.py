@@ -124,7 +124,7 @@ def test_the_first_cause_of_lag_is_one_that_was_made(causes: int, times: Callabl
 
     Where messages are slow in clusters anyway, a cause that is slow now and then may not be told from them.
     """
-    worlds = [make_lag_world(seed, causes) for seed in range(times(60, 500))]
+    worlds = [make_lag_world(seed, causes) for seed in range(times(30, 500))]
     first = [[cause for cause in rank_lag_causes(world.rows) if cause.rank == 1] for world in worlds]
     right = [
         any((cause.label, cause.value) in world.guilty for cause in own)
@@ -137,5 +137,5 @@ def test_the_first_cause_of_lag_is_one_that_was_made(causes: int, times: Callabl
 
 def test_clusters_make_few_causes_of_lag(times: Callable[[int, int], int]) -> None:
     """In worlds where no value makes a difference, and messages are slow in clusters, at most 5 % name one."""
-    worlds = [make_lag_world(seed, 0) for seed in range(times(60, 500))]
+    worlds = [make_lag_world(seed, 0) for seed in range(times(30, 500))]
     assert sum(bool(rank_lag_causes(world.rows)) for world in worlds) <= 0.05 * len(worlds)

@@ -105,7 +105,7 @@ class Monitor:
         return due
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(40, every_run=5))
 @example(678, RENAMED_WAITS, None)
 @example(987, RENAMED_WAITS, None)
 @given(st.integers(0, 2**32 - 1), fault_sets(LYING, max_size=6), st.sampled_from([None, "1m", "10m", "3650d"]))

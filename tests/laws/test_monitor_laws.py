@@ -41,7 +41,7 @@ def _by_arrival(spool: Path) -> list[Path]:
     return sorted(spool.rglob("*.seg"), key=lambda path: (path.stat().st_mtime_ns, str(path)))
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(60, every_run=7))
 @example(seed=20, shards=1, order=False)  # an implausible packet without messages
 @given(seed=seeds, shards=shards, order=st.booleans())
 def test_once_says_what_the_model_says(seed: int, shards: int, order: bool) -> None:  # noqa: FBT001 - drawn
@@ -62,7 +62,7 @@ def test_once_says_what_the_model_says(seed: int, shards: int, order: bool) -> N
         assert_spans_are_sums(store, expected)
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(40, every_run=5))
 @given(seed=seeds, shards=shards)
 def test_a_stream_with_crashes_says_what_once_says(seed: int, shards: int) -> None:
     """Micro-batches of any size, restarts and replays after a crash change nothing but a window's life.

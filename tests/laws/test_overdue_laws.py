@@ -53,8 +53,9 @@ class Watched:
     def run(self) -> Iterator[int]:
         """Run micro-batches of any size, with crashes and restarts; yield the watermark after each."""
         rest = sorted(self.spool.rglob("*.seg"), key=lambda path: (path.stat().st_mtime_ns, str(path)))
+        most = max(4, len(rest) // 12)
         while rest:
-            size = self.chance.randint(1, 4)
+            size = self.chance.randint(1, most)
             taken, rest = rest[:size], rest[size:]
             self.batches.run([self._take(path) for path in taken], crash_after_store=self.chance.random() < 0.1)
             if self.chance.random() < 0.1:
@@ -109,7 +110,7 @@ def test_a_stream_says_what_the_model_says(seed: int, shards: int) -> None:
             assert current == {key: expected.get(key, dict.fromkeys(current[key], 0)) for key in current}
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(25, every_run=4))
 @given(dials(without=LYING | {Fault.SKEW}, grids_us=[1]) | dials(without=LYING | LATE, grids_us=[1]))
 def test_nothing_is_overdue_that_was_there_in_time(thrown: Dials) -> None:
     """Of a node no more is overdue than messages were known before it, or at it, and not done with there by then.

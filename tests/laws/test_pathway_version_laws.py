@@ -169,7 +169,7 @@ def by_arrival(spool: Path) -> list[Path]:
     return sorted(spool.rglob("*.seg"), key=lambda path: (path.stat().st_mtime_ns, str(path)))
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(25, every_run=3))
 @given(seed=seeds)
 def test_a_window_is_judged_as_if_there_never_was_another_version(seed: int) -> None:
     """Each row of each window, whatever was edited when, and with crashes; and no window is lost at a seam.
@@ -242,7 +242,7 @@ def test_hours_and_days_add_up_windows_of_all_versions(seed: int) -> None:
                             assert_is_sum(one, inside)
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(30, every_run=5))
 @given(seed=seeds, first=st.integers(0, 400), minutes=st.integers(1, 400))
 def test_a_range_adds_up_windows_of_all_versions(seed: int, first: int, minutes: int) -> None:
     """A range is the sum of its windows, whatever part of it is read from hours and days, and whatever is kept."""

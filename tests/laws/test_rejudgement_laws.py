@@ -71,7 +71,7 @@ def _span_of(chance: random.Random, starts_us: Iterable[int]) -> Span:
     return Span(first_us + begin * WINDOW_US, first_us + end * WINDOW_US)
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(60, every_run=6))
 @given(seed=seeds, shards=shards)
 def test_a_span_says_what_a_whole_run_says_and_leaves_all_other_windows(seed: int, shards: int) -> None:
     """A span that is judged again over all records says within what ``--once`` over them says; all else is as it was.
@@ -104,7 +104,7 @@ def test_a_span_says_what_a_whole_run_says_and_leaves_all_other_windows(seed: in
         assert _rows(store, span, inside=True) == before
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(60, every_run=6))
 @given(seed=seeds)
 def test_records_that_are_gone_are_no_losses(seed: int) -> None:
     """Nothing is surely lost for want of records that are gone: it was missing, or passed unseen, before, too."""

@@ -14,13 +14,16 @@ EVERY_RUN: Final = 25
 """Cases of a law in every run: what a law is there to catch, it catches within these."""
 
 
-def examples(of_a_soak: int) -> int:
-    """Return the share of a soak's cases that is tried in this run.
+def examples(of_a_soak: int, every_run: int | None = None) -> int:
+    """Return the share of a soak's cases that is tried in this run; of a slow law so many, in every run but a soak.
 
     The profile that is loaded says how many cases a law has that asks for no number of its own; a law that asks for one
     has its cases in the same proportion.
     """
-    return max(1, of_a_soak * (settings.default or settings()).max_examples // SOAK)
+    cases = (settings.default or settings()).max_examples
+    if every_run is not None and cases < SOAK:
+        return every_run
+    return max(1, of_a_soak * cases // SOAK)
 
 
 def soak_after(count: int, cases: Iterable[Any]) -> list[Any]:

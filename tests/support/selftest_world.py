@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -44,6 +45,7 @@ class SelftestWorld:
     injector: MinuteInjector = field(init=False)
     sinks: dict[str, MemorySink] = field(default_factory=dict, init=False)
     segments: list[Path] = field(default_factory=list, init=False)
+    _numbers: Iterator[int] = field(default_factory=count, init=False)
 
     def __post_init__(self) -> None:
         """Start the injector."""
@@ -53,7 +55,8 @@ class SelftestWorld:
         self.start("a-run")
 
     def start(self, run: str) -> None:
-        """Start an injector, as a monitor does that starts."""
+        """Start an injector, as a monitor does that starts; probes of the process before send nothing any more."""
+        self.sinks = {}
         selftest.record_start(self.store, self.clock.us)
         record = partial(selftest.record_minute, self.store)
         self.injector = MinuteInjector(
@@ -84,7 +87,7 @@ class SelftestWorld:
         for instance, sink in self.sinks.items():
             records, sink.records = sink.records, []
             if arriving := self.damage(instance, records):
-                path = self.folder / "spool" / instance / f"{len(list(self.folder.rglob('*.seg'))):06}.seg"
+                path = self.folder / "spool" / instance / f"{next(self._numbers):06}.seg"
                 self.segments.append(write_segment(path, *arriving, arrival_us=self.clock.us))
 
     def conclude(self) -> None:
