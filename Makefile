@@ -2,7 +2,7 @@
 # make demo      the demo pipeline, its monitor and its table; flags in ARGS="--drop router=0.02 --minutes 3"
 # make test      all tests; some of them in ARGS="tests/monitor -k books"
 # make soak      all tests, with every repetition of kills, faults and chances; takes hours
-# make check     linter, formatter, types, import contracts
+# make check     linter, formatter, types, import contracts, and whether tests are found: testers then start sooner
 # make servers   fetches the servers that tests and benches start, and the jars that Spark reads Kafka with
 # make orchestrators  Airflow, Dagster and dbt in an environment of their own, for the soak of their sensors
 # make bench     measures against peers; flags in ARGS
@@ -31,7 +31,7 @@ TOWNCRIER := towncrier==26.9.0
 ARGS ?=
 
 # Programs that tests start would compile every module at each start without.
-test soak: export PYTHONDONTWRITEBYTECODE :=
+test soak check: export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: install demo test soak check bench pictures lock audit changelog clean java servers orchestrators
 .NOTPARALLEL:
@@ -53,6 +53,7 @@ check: $(VENV)/installed
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/mypy --strict
 	@$(VENV)/bin/lint-imports
+	@told=$$($(VENV)/bin/python -m pytest --collect-only -qq 2>&1) || { echo "$$told" | tail -40; exit 1; }
 
 orchestrators:
 	@$(PYTHON) -m venv .venv-orchestrators

@@ -103,7 +103,7 @@ def test_a_batch_that_fails_anywhere_is_written_once_and_told_once(
         calm.run(paths)
         most = max(most, counting.statements)
     assert most > 10
-    step = times(4, 1) * (1 if calm.engine.dialect.name == "sqlite" else 3)
+    step = times(8, 1) * (1 if calm.engine.dialect.name == "sqlite" else 3)
     for at in (*range(1, most + 1, step), BEFORE, BEHIND):
         stream = make(f"at-{at}")
         trouble = Trouble(stream.engine)
