@@ -115,7 +115,7 @@ def _node(name: str, expected: int, lost: int, lags_us: list[int], duplicates: i
     seen = expected - lost
     counts |= {"node": name, "expected": expected, "seen": seen, "arrived": seen, "departed": seen}
     counts |= {"lost_in_transit": lost, "loss": lost, "loss_lower": lost, "loss_upper": lost}
-    counts |= {"loss_ratio": lost / expected, "coverage": 1.0, "duplicates_in": duplicates}
+    counts |= {"loss_ratio": lost / expected, "coverage": 1.0, "duplicates_in": duplicates, "overdue_ids": ()}
     names = ("lag_in_us", "lag_out_us", "inside_us")
     counts |= {name: _quantiles(seen, lag_us) for name, lag_us in zip(names, lags_us, strict=True)}
     return NodeResult(**counts | {"process_duration_p95_us": lags_us[1] - lags_us[0]})

@@ -157,6 +157,7 @@ def _print_window(console: Console, stream: str, window: Json, terms: WindowPoli
         console.print(f"  and {len(window['reasons']) - MAX_REASONS} more, which --json shows")
     for node in window["nodes"]:
         _print_ids(console, node)
+        _print_overdue_ids(console, node)
     for node in _slowest_nodes(window["nodes"]):
         _print_slowest(console, node)
     _print_times(console, window)
@@ -249,6 +250,15 @@ def _print_ids(console: Console, node: Json) -> None:
     part = f"{len(shown):,} of " if len(shown) < node["loss"] else ""
     console.print(f"{word} at {node['node']}, {part}{node['loss']:,}:")
     for message_id in shown:
+        console.print(f"    {message_id}", soft_wrap=True)
+
+
+def _print_overdue_ids(console: Console, node: Json) -> None:
+    """Print the first ids of what is overdue at a node, one per line."""
+    if not node["overdue_ids"]:
+        return
+    console.print(f"overdue at {node['node']}, {node['overdue']:,} for sure, among these the first:")
+    for message_id in node["overdue_ids"][:MAX_IDS]:
         console.print(f"    {message_id}", soft_wrap=True)
 
 

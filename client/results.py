@@ -153,6 +153,7 @@ class NodeFigures:
     inversions: int
     displacement: LagFigures | None
     overdue: int
+    overdue_ids: tuple[str, ...]
     lost_ids: tuple[str, ...]
     slowest: tuple[SlowMessage, ...] | None
     labels: tuple[LabelFigures, ...]

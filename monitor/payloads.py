@@ -29,7 +29,7 @@ from hopwatch.monitor.kernel.seconds import SecondTally
 from hopwatch.monitor.kernel.servers import ServerIds
 from hopwatch.monitor.kernel.slowest import Slowest
 from hopwatch.monitor.kernel.stamp_sample import StampSample, narrow_stamps, widen_stamps
-from hopwatch.monitor.kernel.tally import LostIds, NodeLags, Tally
+from hopwatch.monitor.kernel.tally import NEVER_US, LostIds, NodeLags, Tally
 from hopwatch.probes.contract.batch import WireIdKind
 from hopwatch.probes.contract.lag_histograms import PackedLags
 
@@ -268,8 +268,9 @@ def pack_tally(tally: Tally) -> bytes:
     by_label, label_parts = _pack_labels(tally.labels)
     missing = []
     if tally.missing is not None:
-        header["missing"] = len(tally.missing.counts)
+        header["missing"], header["last_sightings"] = len(tally.missing.counts), True
         missing = [np.ascontiguousarray(column).tobytes() for column in tally.missing]
+        missing += [lost.last_us.tobytes() for lost in tally.lost_ids]
     lags_by_label, lag_parts = _pack_label_lags(tally.label_lags)
     by_second = []
     if tally.seconds is not None:
@@ -295,7 +296,6 @@ def unpack_tally(parcel: bytes) -> Tally:
     # Nothing is kept by tallies that were packed without.
     lengths = header.get("journeys", [0] * nodes)
     ways = [Journeys(cut.array("u1", length).tobytes()) for length in lengths]
-    lost_ids = tuple(LostIds(*ids, of_ids, way) for ids, of_ids, way in zip(lost, names, ways, strict=True))
     of_node = len(_LAGS) + ("inversions" in header)
     lags = tuple(NodeLags(*digests[place : place + of_node]) for place in range(0, len(digests), of_node))
     # Nothing was deferred in tallies that were packed without.
@@ -304,12 +304,18 @@ def unpack_tally(parcel: bytes) -> Tally:
     )
     slowest = _cut_slowest(header, cut)
     prints = cut.array("<u8", 2 * count).reshape(count, 2) if header.get("has_prints") else None
+    by_label, missing = _cut_labels(header, cut), _cut_missing(header, words, cut)
+    # Nobody knows when what is missing was seen last by tallies that were packed without.
+    has_last = header.get("last_sightings", False)
+    last_us = [cut.array("<i8", ids) if has_last else np.full(ids, NEVER_US) for ids in header["lost_ids"]]
+    lost_ids = tuple(
+        LostIds(*ids, of_ids, way, last) for ids, of_ids, way, last in zip(lost, names, ways, last_us, strict=True)
+    )
     return Tally(
         masks, counts, sighted_us, stamps, negative, lags, lost_ids,
         header["last_first_sighting_us"], header["observations"],
         tuple(Relation(*one) for one in header.get("relations", ())), slowest,
-        deferred, inversions, prints, _cut_labels(header, cut),
-        tuple(ServerIds(*one) for one in header.get("servers", ())), _cut_missing(header, words, cut),
+        deferred, inversions, prints, by_label, tuple(ServerIds(*one) for one in header.get("servers", ())), missing,
         _cut_seconds(header, words, cut), _cut_label_lags(header, cut), _cut_sample(header, nodes, cut),
     )  # fmt: skip
 

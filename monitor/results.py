@@ -44,6 +44,8 @@ MAX_RECENT_AGE_US: Final = 60_000_000
 """Age, by the wall clock, up to which recent figures are shown."""
 MAX_LOST_IDS: Final = 10_000
 """Maximum number of ids that are kept of a node's loss in a window, unless the stream has another."""
+MAX_OVERDUE_IDS: Final = 20
+"""Maximum number of ids that are named of what is overdue at a node in a window."""
 
 UNINFORMATIVE: Final = frozenset({None, Verdict.UNKNOWN, Verdict.SILENT})
 """Verdicts that say nothing about messages, neither delivery nor loss."""
@@ -99,6 +101,8 @@ class NodeResult:
     """By how many messages each was overtaken on the way to the node; none where nothing was compared."""
     overdue: int = 0
     """Messages that are missing at the node for longer than its deadline, for sure; 0 once the window is final."""
+    overdue_ids: tuple[str, ...] = ()
+    """Where any is overdue, the first ids of those that are missing for so long, as many as MAX_OVERDUE_IDS."""
 
     @property
     def expected_or_seen(self) -> int:
@@ -470,7 +474,8 @@ def node_from_json(told: Mapping[str, Any]) -> NodeResult:
     """Return the node of a window from the form in which ``report --json`` shows it."""
     names = ("lag_in_us", "lag_out_us", "inside_us", "displacement")
     lags = {name: Quantiles(**told[name]) if told[name] else None for name in names}
-    return NodeResult(**{field.name: told[field.name] for field in fields(NodeResult)} | lags)
+    ids = {"overdue_ids": tuple(told["overdue_ids"])}
+    return NodeResult(**{field.name: told[field.name] for field in fields(NodeResult)} | lags | ids)
 
 
 def label_counts_from_json(told: Sequence[Mapping[str, Any]]) -> tuple[LabelCounts, ...]:

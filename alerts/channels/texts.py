@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from hopwatch.alerts.events import Alert, Event, Notification
+from hopwatch.alerts.events import Alert, Event, Notification, Word
 from hopwatch.monitor.results import format_iso
 
 MAX_TITLE: Final = 150
@@ -63,10 +63,11 @@ def format_body(
 
 
 def format_facts(notification: Notification) -> list[str]:
-    """Format the facts for a closer look: lost ids, runbook, dashboard, and the key to acknowledge it by."""
+    """Format the facts for a closer look: ids of messages, runbook, dashboard, and the key to acknowledge it by."""
     first = notification.alerts[0] if notification.alerts else None
+    what = "overdue" if first and first.word is Word.OVERDUE else "lost"
     found = {
-        "lost ids": ", ".join(first.lost_ids) if first else "",
+        f"{what} ids": ", ".join(first.lost_ids) if first else "",
         "runbook": first.runbook if first else "",
         "dashboard": first.link if first else "",
         "key": notification.key,

@@ -21,6 +21,7 @@ from hopwatch.monitor.kernel.tally import NodeLags
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.results import UNINFORMATIVE, NodeCounts, NodeResult, Quantiles, Verdict, WindowResult
 from hopwatch.monitor.stream_config import StreamConfig
+from hopwatch.monitor.texts.escaping import escape_line
 from hopwatch.probes.contract.limits import WINDOW_US
 
 USUAL_WINDOWS: Final = 5
@@ -88,12 +89,15 @@ def _loss(rule: AlertRule, stream: StreamConfig, minute: WindowInput) -> Iterato
 def _overdue(rule: AlertRule, stream: StreamConfig, result: WindowResult) -> Iterator[Reading]:
     """Yield the readings of a window that is not final: bad by what is overdue, good where so little is missing."""
     threshold, deadlines_us = rule.thresholds[result.stream], dict(stream.deadlines)
-    places = [(node.node, node.overdue, node.in_flight, max(node.expected, node.seen)) for node in result.nodes]
-    for node, overdue, missing, out_of in [("", result.overdue, result.in_flight, result.known), *places]:
+    places = [
+        (node.node, node.overdue, node.in_flight, max(node.expected, node.seen), node.overdue_ids)
+        for node in result.nodes
+    ]
+    for node, overdue, missing, out_of, ids in [("", result.overdue, result.in_flight, result.known, ()), *places]:
         if overdue > threshold * out_of and out_of >= rule.least:
             note = texts.format_lag(deadlines_us[node]) if node in deadlines_us else ""
             reading = bad_reading(node, overdue / out_of, threshold, (overdue, out_of), note)
-            yield reading._replace(is_early=True)
+            yield reading._replace(is_early=True, lost_ids=tuple(map(escape_line, ids[:MAX_LOST_IDS])))
         # What is missing and cannot be shown to be overdue any more ends nothing.
         elif missing <= threshold * out_of:
             yield good_reading(node)

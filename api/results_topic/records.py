@@ -109,4 +109,6 @@ def _field(name: str, of: Any, default: Any = MISSING) -> Json:  # noqa: ANN401 
     """Return a field, with a default for records that were written before it was there: that of a union is null."""
     if isinstance(of, list):
         default = None
+    elif isinstance(default, tuple):
+        default = list(default)
     return {"name": name, "type": of} | ({} if default is MISSING else {"default": default})

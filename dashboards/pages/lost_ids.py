@@ -22,7 +22,8 @@ def draw_lost_ids(context: PageContext, whole: WindowDetail) -> None:
     with st.container(border=True, key="lost"):
         shown = next((one for one in whole.lost_ids if one.ids), None)
         if shown is None:
-            st.html(markup.title("Missing ids") + markup.note(_explain_none(whole.result)))
+            overdue = _format_overdue(context, whole.result)
+            st.html(markup.title("Missing ids") + (overdue or markup.note(_explain_none(whole.result))))
             return
         is_sure = lost_ids.is_sure(whole.result, shown.node)
         what = (
@@ -42,6 +43,17 @@ def draw_lost_ids(context: PageContext, whole: WindowDetail) -> None:
         told = "".join(markup.note(line) for line in lines if line)
         st.html(told + (markup.table(COLUMNS, rows, "hw-ids", f"Ids that are missing at {shown.node}") if rows else ""))
         _draw_page_links(context, page)
+
+
+def _format_overdue(context: PageContext, one: WindowResult) -> str:
+    """Return the ids of what is overdue at each node, each with a link to its journey; empty of nothing."""
+    told = ""
+    for node in one.nodes:
+        if node.overdue_ids:
+            told += markup.note(lost_ids.format_overdue(node))
+            rows = [(_link_journey(context, shown, lost_ids.parse_shown(shown)),) for shown in node.overdue_ids]
+            told += markup.table(COLUMNS[:1], rows, "hw-ids", f"Ids of what is overdue at {node.node}")
+    return told
 
 
 def _explain_none(one: WindowResult) -> str:
@@ -103,13 +115,12 @@ def _draw_redrive(find: str, send: str) -> None:
 
 def _format_row(context: PageContext, one: tuple[bytes, str], seen: str) -> tuple[str, str]:
     message_id, shown = one
-    query = context.url_query(
-        page=PageName.MESSAGE, message_id=lost_ids.format_uuid(message_id), node="", window_us=None
-    )
-    return (
-        f'<span class="hw-id">{markup.link(escape_line(shown), query, "the journey of this message")}</span>',
-        markup.escape_html(seen),
-    )
+    return _link_journey(context, shown, lost_ids.format_uuid(message_id)), markup.escape_html(seen)
+
+
+def _link_journey(context: PageContext, shown: str, message_id: str) -> str:
+    query = context.url_query(page=PageName.MESSAGE, message_id=message_id, node="", window_us=None)
+    return f'<span class="hw-id">{markup.link(escape_line(shown), query, "the journey of this message")}</span>'
 
 
 def _draw_page_links(context: PageContext, page: lost_ids.LostIdPage) -> None:

@@ -103,6 +103,18 @@ def format_uuid(message_id: bytes) -> str:
     return str(UUID(bytes=message_id))
 
 
+def parse_shown(shown: str) -> str:
+    """Return what means an id that is shown: of a text that is not known, its hash."""
+    return shown.removesuffix(HASH_SUFFIX)
+
+
+def format_overdue(node: NodeResult) -> str:
+    """Return how many messages are overdue at a node, and which of them are listed."""
+    are = "message is" if node.overdue == 1 else "messages are"
+    told = f"{node.overdue:,} {are} overdue at {node.node}, for sure: nothing was heard of them for its deadline."
+    return f"{told} Of those that are missing there for so long, the first {len(node.overdue_ids):,} are listed."
+
+
 def format_last_seen(graph: Graph, one: WindowResult, name: str) -> str:
     """Return where a message that is missing at a node was seen last, as far as the counts of the node tell."""
     node = next((each for each in one.nodes if each.node == name), None)

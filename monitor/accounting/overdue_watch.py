@@ -66,4 +66,7 @@ def is_watched(config: StreamConfig, status: Status) -> bool:
 
 def read_overdue(result: WindowResult | None) -> Overdue | None:
     """Return what a window said is overdue; None of none."""
-    return None if result is None else Overdue(tuple(node.overdue for node in result.nodes), result.overdue)
+    if result is None:
+        return None
+    nodes = result.nodes
+    return Overdue(tuple(one.overdue for one in nodes), result.overdue, tuple(one.overdue_ids for one in nodes))

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopwatch.monitor.kernel import masks
+from hopwatch.monitor.kernel.deferrals import NEVER_US
 from hopwatch.monitor.kernel.masks import Groups
 
 STEP_US: Final = 1_000_000
@@ -33,6 +34,25 @@ class LastSightings(NamedTuple):
     last_us: Int64s
 
 
+class MissingMessages(NamedTuple):
+    """Messages of a window that are missing at some node, and that no node keeps for a later try; shape (messages,).
+
+    ``messages`` are their places among all of the window, ascending, and ``last_us`` is the last sighting of each.
+    """
+
+    messages: Int64s
+    last_us: Int64s
+
+    def find_last_us(self, messages: Int64s) -> Int64s:
+        """Return the last sightings of some messages, NEVER_US of each that is not among these."""
+        at = np.searchsorted(self.messages, messages)
+        is_known = at < len(self.messages)
+        is_known[is_known] = self.messages[at[is_known]] == messages[is_known]
+        last_us = np.full(len(messages), NEVER_US)
+        last_us[is_known] = self.last_us[at[is_known]]
+        return last_us
+
+
 class ArrivedObservations(NamedTuple):
     """All observations of a window: arrival and number of those of each batch, and which are deferred, if any is."""
 
@@ -42,22 +62,26 @@ class ArrivedObservations(NamedTuple):
     groups: Groups
 
 
-def find_last_sightings(
-    distinct: NDArray[np.uint64], is_missing: Bools, place: Int64s, seen: ArrivedObservations
-) -> LastSightings:
-    """Return the last sightings of the messages whose mask is missing somewhere; ``place`` is the mask of each."""
-    messages = np.flatnonzero(is_missing[place])
+def find_missing(is_missing: Bools, seen: ArrivedObservations) -> MissingMessages:
+    """Find the last sightings of those messages of a window that are missing; ``is_missing`` says which are."""
+    messages = np.flatnonzero(is_missing)
     if not len(messages):
-        return LastSightings(distinct[:0], np.empty(0, np.int64), np.empty(0, np.int64))
+        return MissingMessages(messages, messages)
     which, at = masks.find_observations(seen.groups, messages)
     begins = np.searchsorted(which, np.arange(len(messages)))
     arrival_us = seen.arrival_us[np.searchsorted(np.cumsum(seen.counts), at, side="right")]
     last_us = -(-np.maximum.reduceat(arrival_us, begins) // STEP_US) * STEP_US
-    of_mask = place[messages]
     if seen.is_deferred is not None:
         is_kept = ~np.logical_or.reduceat(seen.is_deferred[at], begins)
-        of_mask, last_us = of_mask[is_kept], last_us[is_kept]
-    return _count_rows(distinct, of_mask, last_us)
+        messages, last_us = messages[is_kept], last_us[is_kept]
+    return MissingMessages(messages, last_us)
+
+
+def count_last_sightings(distinct: NDArray[np.uint64], place: Int64s, missing: MissingMessages) -> LastSightings:
+    """Count missing messages by mask and last sighting; ``place`` is the mask of each message of the window."""
+    if not len(missing.messages):
+        return LastSightings(distinct[:0], np.empty(0, np.int64), np.empty(0, np.int64))
+    return _count_rows(distinct, place[missing.messages], missing.last_us)
 
 
 def merge_last_sightings(parts: Iterable[LastSightings | None]) -> LastSightings | None:

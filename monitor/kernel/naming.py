@@ -124,6 +124,12 @@ def format_id(message_id: bytes, kind: int, text: bytes | None = None) -> str:
     return bytes(message_id).hex() + HASH_SUFFIX if told is None else told
 
 
+def format_ids(message_ids: NDArray[np.uint64], names: Names) -> tuple[str, ...]:
+    """Return ids, shape (n, 2), as :func:`format_id` does each."""
+    columns = message_ids, names.kinds.tolist(), names.texts.tolist()
+    return tuple(format_id(one.tobytes(), kind, text) for one, kind, text in zip(*columns, strict=True))
+
+
 def verify_text(message_id: bytes, text: bytes | None) -> str | None:
     """Return a text if it is the id's own and can be read; a batch may say anything."""
     if text is None or hash_text(text) != message_id:

@@ -12,11 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hopwatch.monitor.kernel import sets
+from hopwatch.monitor.kernel import naming, sets
 from hopwatch.monitor.kernel.bounds import NodeBooks, bound_from_below, count_all_silent, find_doubts
 from hopwatch.monitor.kernel.counts import CountedBooks
-from hopwatch.monitor.kernel.tally import Tally
+from hopwatch.monitor.kernel.tally import LostIds, Tally
 from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.results import MAX_OVERDUE_IDS
 
 
 class EarlyBooks(NamedTuple):
@@ -28,10 +29,14 @@ class EarlyBooks(NamedTuple):
 
 
 class Overdue(NamedTuple):
-    """Messages that are overdue at each node of the pathway, in order, and end to end."""
+    """Messages that are overdue at each node of the pathway, in order, and end to end; and ids of those of each node.
+
+    ``ids`` are the first in byte order of the messages that are due there, where any is overdue for sure.
+    """
 
     nodes: tuple[int, ...]
     end_to_end: int
+    ids: tuple[tuple[str, ...], ...]
 
     def __bool__(self) -> bool:
         """Return whether anything is overdue."""
@@ -41,7 +46,7 @@ class Overdue(NamedTuple):
 def count_overdue(pathway: Pathway, tally: Tally, early: EarlyBooks, deadlines_us: NDArray[np.int64]) -> Overdue:
     """Return how many messages are overdue for sure, as the books stand; ``deadlines_us`` has the shape (nodes,)."""
     missing = tally.missing
-    nothing = Overdue((0,) * len(pathway.nodes), 0)
+    nothing = Overdue((0,) * len(pathway.nodes), 0, ((),) * len(pathway.nodes))
     if missing is None:
         return nothing
     # A node without a deadline has the longest there is: no sum may wrap.
@@ -52,4 +57,15 @@ def count_overdue(pathway: Pathway, tally: Tally, early: EarlyBooks, deadlines_u
     silent = count_all_silent(pathway, tally, early.counted)
     found = sets.classify(pathway, missing.masks)
     lower = bound_from_below(pathway, found, missing.counts, early.books, doubts, early.counted, silent, due)
-    return Overdue(tuple(lower.nodes.tolist()), lower.end_to_end)
+    due_us = (early.through_us - deadlines_us).tolist()
+    ids = (
+        _name_due(lost, before_us) if count else ()
+        for lost, before_us, count in zip(tally.lost_ids, due_us, lower.nodes.tolist(), strict=True)
+    )
+    return Overdue(tuple(lower.nodes.tolist()), lower.end_to_end, tuple(ids))
+
+
+def _name_due(lost: LostIds, due_us: int) -> tuple[str, ...]:
+    """Return the first ids of a node's loss of which nothing was heard since a moment."""
+    due = np.flatnonzero(lost.last_us <= due_us)[:MAX_OVERDUE_IDS]
+    return naming.format_ids(lost.message_ids[due], lost.names.taken(due))

@@ -30,7 +30,9 @@ from hopwatch.monitor.kernel.labels import LabelledBatches, Labels, LabelTally, 
 from hopwatch.monitor.kernel.last_sightings import (
     ArrivedObservations,
     LastSightings,
-    find_last_sightings,
+    MissingMessages,
+    count_last_sightings,
+    find_missing,
     merge_last_sightings,
 )
 from hopwatch.monitor.kernel.masks import Ids
@@ -103,12 +105,16 @@ class NodeLags:
 
 
 class LostIds(NamedTuple):
-    """A node's loss: the first ids in byte order, shape (ids, 2), first sightings, names and journeys."""
+    """A node's loss: the first ids in byte order, shape (ids, 2), first sightings, names, journeys, last sightings.
+
+    ``last_us`` is NEVER_US of a message that a node keeps for a later try, and where nobody asks what is overdue.
+    """
 
     message_ids: Ids
     sighted_us: NDArray[np.int64]
     names: Names
     journeys: Journeys
+    last_us: NDArray[np.int64]
 
     def before(self, moment_us: int) -> LostIds:
         """Return those that were first sighted before a moment."""
@@ -118,13 +124,14 @@ class LostIds(NamedTuple):
     def taken(self, chosen: NDArray[Any]) -> LostIds:
         """Return the chosen ones, given as a mask or as places."""
         names, ways = self.names.taken(chosen), self.journeys.taken(chosen)
-        return LostIds(self.message_ids[chosen], self.sighted_us[chosen], names, ways)
+        return LostIds(self.message_ids[chosen], self.sighted_us[chosen], names, ways, self.last_us[chosen])
 
     @classmethod
     def from_ids(cls, message_ids: Ids) -> LostIds:
         """Return ids that were settled by the end of their window, and of which no more is known."""
         count = len(message_ids)
-        return cls(message_ids, np.full(count, ALWAYS_US), naming.unknown_names(count), Journeys())
+        never_us = np.full(count, NEVER_US)
+        return cls(message_ids, np.full(count, ALWAYS_US), naming.unknown_names(count), Journeys(), never_us)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,8 +261,8 @@ def build_tally(  # noqa: PLR0913, PLR0915 - a window, and what is asked of it
     if keeps_last:
         arrivals_us = _concatenate([part.arrival_us for part in alike], (0,), np.int64)
         arrived = ArrivedObservations(arrivals_us, counts, is_deferred, groups)
-        missing = find_last_sightings(distinct, sets.lost, place, arrived)
-    lost = _find_lost_ids(sets.loss, place, sighted_us, of, max_lost_ids)
+        missing = find_missing(sets.lost[place], arrived)
+    lost = _find_lost_ids(sets.loss, place, (sighted_us, missing), of, max_lost_ids)
     departure_lags_us = [_concatenate(lag_out_us, (0,), np.int64) for _, lag_out_us, _ in values]
     late = _find_slowest(departure_lags_us, node_of, code, of)
     stamped = WindowStamps(keys, counts, code)
@@ -289,7 +296,8 @@ def build_tally(  # noqa: PLR0913, PLR0915 - a window, and what is asked of it
         sampled = sample_stamps(pathway, LaidStamps(laid, node_of, code), groups)
     return Tally(
         *rows, stamps, negative, lags, lost, last_first_sighting_us, len(ids), related, late, kept,
-        prints=prints, labels=by_label, servers=by_server, missing=missing,
+        prints=prints, labels=by_label, servers=by_server,
+        missing=None if missing is None else count_last_sightings(distinct, place, missing),
         seconds=by_second, label_lags=by_label_lag,
         stamp_sample=sampled,
     )  # fmt: skip
@@ -508,10 +516,12 @@ class _WindowObservations(NamedTuple):
 def _find_lost_ids(
     loss: NDArray[np.bool_],
     place: NDArray[np.int64],
-    sighted_us: NDArray[np.int64],
+    sightings: tuple[NDArray[np.int64], MissingMessages | None],
     of: _WindowObservations,
     max_lost_ids: int,
 ) -> tuple[LostIds, ...]:
+    """Return the ids of each node's loss; ``sightings`` are the first of each message, and the last of missing ones."""
+    sighted_us, missing = sightings
     found = []
     for of_node in loss.T:
         if not of_node.any():
@@ -523,7 +533,8 @@ def _find_lost_ids(
         seen = of.observations(lost[first])
         names = naming.resolve_names(ids[first], *seen, of.said)
         way = journeys.build_journeys(len(first), *seen, of.sources)
-        found.append(LostIds(ids[first], sighted_us[lost[first]], names, way))
+        last_us = np.full(len(first), NEVER_US) if missing is None else missing.find_last_us(lost[first])
+        found.append(LostIds(ids[first], sighted_us[lost[first]], names, way, last_us))
     return tuple(found)
 
 
@@ -565,10 +576,12 @@ def _add_kept(parts: Sequence[NDArray[np.int64] | None]) -> NDArray[np.int64] | 
 
 
 def _merge_lost(parts: Sequence[LostIds], max_lost_ids: int) -> LostIds:
-    ids, sighted_us = (np.concatenate([part[column] for part in parts]) for column in (0, 1))
+    ids, sighted_us, last_us = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("message_ids", "sighted_us", "last_us")
+    )
     names = naming.join_names([part.names for part in parts])
     ways = journeys.join_journeys([(len(part.message_ids), part.journeys) for part in parts])
-    return LostIds(ids, sighted_us, names, ways).taken(masks.byte_order(ids)[:max_lost_ids])
+    return LostIds(ids, sighted_us, names, ways, last_us).taken(masks.byte_order(ids)[:max_lost_ids])
 
 
 def _merge_lags(parts: Sequence[NodeLags]) -> NodeLags:

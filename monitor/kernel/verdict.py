@@ -258,6 +258,7 @@ def _node_results(  # noqa: PLR0913, PLR0917 - the inputs of a row, each needed
             deferred=int(deferred[node]),
             inversions=0 if tally.inversions is None else int(tally.inversions[node]),
             overdue=min(overdue.nodes[node], int(pending[node])) if overdue else 0,
+            overdue_ids=overdue.ids[node] if overdue and pending[node] else (),
         )
         for node, name in enumerate(pathway.nodes)
     ]

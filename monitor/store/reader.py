@@ -526,6 +526,7 @@ def _parse_window(row: RowMapping, nodes: list[RowMapping]) -> WindowResult:
 
 def _parse_node(row: RowMapping) -> NodeResult:
     values: Json = {name: parse_lag(row, name) if name in NODE_DIGESTS else row[name] for name in _NODE_FIELDS}
+    values["overdue_ids"] = tuple(json.loads(row["overdue_ids"] or "[]"))
     return NodeResult(**values)
 
 

@@ -62,5 +62,6 @@ def read_nodes_json(
             lag = values[at : at + len(QUANTILE_FIELDS)]
             told[name] = None if lag[0] is None else dict(zip(QUANTILE_FIELDS, lag, strict=True))
         told["slowest"] = json.loads(values[-1] or "null")
+        told["overdue_ids"] = json.loads(told["overdue_ids"] or "[]")
         found[values[-2]].append(told)
     return found

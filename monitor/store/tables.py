@@ -31,7 +31,7 @@ from hopwatch.monitor.kernel.count_lags import CountLags
 from hopwatch.monitor.kernel.tally import NEVER_US, NodeLags
 from hopwatch.monitor.results import NodeResult, NodeRollUp, PathTime, Quantiles, Status
 
-SCHEMA_VERSION: Final = "0029"
+SCHEMA_VERSION: Final = "0030"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 FINAL_STATUSES: Final = tuple(status.value for status in Status if status.is_final)
@@ -219,6 +219,7 @@ node_windows: Final = Table(
     _deferred(),
     *_order(),
     _overdue(),
+    Column("overdue_ids", Text, comment="JSON: the first ids of what is overdue, null of nothing"),
 )
 
 lost_ids: Final = Table(

@@ -208,6 +208,7 @@ def _node_rows(conclusion: Conclusion) -> Iterable[dict[str, Any]]:
     for place, (node, lags) in enumerate(zip(result.nodes, conclusion.tally.lags, strict=True)):
         row = {name: getattr(node, name) for name in NodeResult.__dataclass_fields__ if name not in NODE_DIGESTS}
         row |= {"stream": result.stream, "window_start_us": result.window_start_us, "place": place}
+        row |= {"overdue_ids": json.dumps(node.overdue_ids) if node.overdue_ids else None}
         row |= tables.digest_columns(node, lags)
         slowest = conclusion.tally.slowest
         yield row | {"slowest": None if slowest is None else json.dumps(_slowest_to_json(slowest[place]))}
@@ -215,11 +216,8 @@ def _node_rows(conclusion: Conclusion) -> Iterable[dict[str, Any]]:
 
 def _slowest_to_json(slowest: Slowest) -> list[dict[str, Any]]:
     """Return the slowest messages in the form of the report; ids may hold any text, so JSON is ASCII."""
-    columns = (slowest.message_ids, slowest.names.kinds.tolist(), slowest.names.texts, slowest.lag_us.tolist())
-    return [
-        {"id": naming.format_id(message_id.tobytes(), kind, text), "lag_out_us": lag_us}
-        for message_id, kind, text, lag_us in zip(*columns, strict=True)
-    ]
+    ids = naming.format_ids(slowest.message_ids, slowest.names)
+    return [{"id": one, "lag_out_us": lag_us} for one, lag_us in zip(ids, slowest.lag_us.tolist(), strict=True)]
 
 
 def _lost_rows(conclusion: Conclusion) -> Iterable[dict[str, Any]]:

@@ -202,7 +202,7 @@ def test_labels_and_slow_messages_are_in_a_record(tmp_path: Path) -> None:
     lists = {"lost_ids": ["x"], "labels": [asdict(row)], "causes": [asdict(cause)], "slowest": slow}
     time = PathTime("a", Quantiles(3, -1, 2, 4, 5, 6), 3, 9, 2, 7)
     lists |= {"lag_causes": [asdict(late)], "seconds": asdict(seconds), "bursts": [asdict(burst)]}
-    lists |= {"times": [asdict(time)]}
+    lists |= {"times": [asdict(time)], "overdue_ids": ["y"]}
     told = {"window_start": "T", "status": "FINAL", "revision": 0, "verdict": None, "reasons": ["why"]}
     record = build_record(number, "orders", told, node | lists | {"node": "a"}, (START_US, 7))
     found = decode(made, record.value)

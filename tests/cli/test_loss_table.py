@@ -39,6 +39,7 @@ def node(name: str, **figures: object) -> Json:
         "inversions",
     )
     figures.setdefault("lost_ids", [])
+    figures.setdefault("overdue_ids", [])
     figures.setdefault("slowest", None)
     figures.setdefault("labels", [])
     figures.setdefault("causes", [])
@@ -213,6 +214,16 @@ def test_five_lost_ids_of_a_node_are_told() -> None:
     assert first.split() == ids[:5]
     assert others.splitlines()[:3] == ["    order-0", "    order-1", ""]
     assert "lost at a" not in text
+
+
+def test_five_overdue_ids_of_a_node_are_told() -> None:
+    """Ids of what is overdue are not called lost, and stand beside how many are overdue for sure."""
+    at_b = node("b", overdue=2, in_flight=9, overdue_ids=[f"order-{number}" for number in range(7)])
+    text = drawn(told(window(node("a"), at_b, status="OPEN", verdict=None, overdue=2, in_flight=9)))
+    head, _, listed = text.partition("overdue at b, 2 for sure, among these the first:\n")
+    assert listed.splitlines()[:6] == [*(f"    order-{number}" for number in range(5)), ""]
+    assert "lost at" not in head
+    assert "overdue at a" not in text
 
 
 def test_ids_of_what_is_not_known_to_be_lost_are_missing() -> None:

@@ -72,6 +72,7 @@ A: Final = {
     "inversions": 0,
     "displacement": None,
     "overdue": 0,
+    "overdue_ids": [],
     "lost_ids": [],
     "slowest": [{"id": f"{number:032x}", "lag_out_us": 2_000} for number in range(5)],
     "labels": [],

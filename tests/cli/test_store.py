@@ -44,6 +44,7 @@ ADDED: Final = {
         "displacement_max",
         "displacement_digest",
         "overdue",
+        "overdue_ids",
     ),
 }
 """The columns that came after the first version, by the tables of the first version."""

@@ -20,6 +20,7 @@ from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US, QueryCache
 from hopwatch.display.colours import LIGHT
 from hopwatch.monitor import settings
 from hopwatch.monitor.kernel.masks import ids_from_bytes
+from hopwatch.monitor.kernel.naming import HASH_SUFFIX
 from hopwatch.monitor.kernel.tally import LostIds, empty_tally
 from hopwatch.monitor.markers import Marker
 from hopwatch.monitor.results import (
@@ -161,6 +162,21 @@ def test_a_minute_that_is_not_final_looks_so(status: Status, tmp_path: Path) -> 
     assert "900 delivered + 0 filtered + 0 rejected + 100 in flight" in told
     assert "surely lost" not in told
     assert "what is missing is in flight" in told
+
+
+def test_ids_of_what_is_overdue_lead_to_their_journeys(tmp_path: Path) -> None:
+    """Each is shown as it was given, none is called lost, and of a text that is not known the hash leads there."""
+    ids = ("order-<1>", f"{'0a' * 16}{HASH_SUFFIX}")
+    at_b = {"b": {"in_flight": 9, "overdue": 1, "overdue_ids": ids}}
+    one = window(3, status=Status.OPEN, in_flight=9, overdue=1, nodes=at_b)
+    fill(store_url(tmp_path), without_verdict(one), *build_windows(1))
+    told = read_page(shown(tmp_path))
+    assert "1 message is overdue at b, for sure" in told
+    assert "the first 2 are listed" in told
+    assert "order-&lt;1&gt;" in told
+    assert "id=order-%3C1%3E" in told
+    assert f"id={'0a' * 16}&" in told or f"id={'0a' * 16}&amp;" in told or f'id={"0a" * 16}"' in told
+    assert "Lost ids" not in told
 
 
 def test_lost_ids_are_shown_a_page_at_a_time(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -17,7 +18,7 @@ from sqlalchemy import Engine, select
 from hopwatch.monitor.store import fencing, tables
 from tests.model import scenario
 from tests.model.intake import Stream
-from tests.model.overdue import overdue
+from tests.model.overdue import NOTHING, Overdue, overdue
 from tests.model.random_choices import LYING, Dials, Fault, dials
 from tests.model.record import FILTERED, REJECTED
 from tests.model.scenario import Scenario
@@ -31,7 +32,7 @@ WATCHED: Final = ("OPEN", "PROVISIONAL")
 LATE: Final = frozenset({Fault.SKEW, Fault.REORDERED, Fault.TOO_LATE})
 """A clock that is ahead completes what its host has not sent yet, which ``settle`` covers as long as batches come."""
 
-Figures = dict[tuple[str, int], dict[str, int]]
+Figures = dict[tuple[str, int], dict[str, Overdue]]
 
 
 class Watched:
@@ -86,15 +87,20 @@ def read_figures(store: Engine) -> Figures:
         for row in connection.execute(select(window.stream, window.window_start_us, window.status, window.overdue)):
             assert row.status in WATCHED or not row.overdue
             if row.status in WATCHED:
-                found[row.stream, row.window_start_us] = {"": row.overdue}
-        for row in connection.execute(select(node.stream, node.window_start_us, node.node, node.overdue)):
-            if (row.stream, row.window_start_us) in found:
-                found[row.stream, row.window_start_us][row.node] = row.overdue
-            assert (row.stream, row.window_start_us) in found or not row.overdue
+                found[row.stream, row.window_start_us] = {"": (row.overdue, ())}
+        wanted = select(node.stream, node.window_start_us, node.node, node.overdue, node.overdue_ids)
+        for stream, start_us, name, count, ids in connection.execute(wanted):
+            figures = count, tuple(json.loads(ids or "[]"))
+            if (stream, start_us) in found:
+                found[stream, start_us][name] = figures
+            assert (stream, start_us) in found or figures == NOTHING
     return found
 
 
 @settings(max_examples=examples(20))
+@example(seed=19, shards=2)  # in these three much is overdue, beside what is not due yet
+@example(seed=28, shards=1)
+@example(seed=33, shards=3)
 @example(seed=83, shards=3)  # a record that nobody can be named of arrives behind the watermark
 @given(seed=st.integers(0, 2**31), shards=st.integers(1, 3))
 def test_a_stream_says_what_the_model_says(seed: int, shards: int) -> None:
@@ -107,7 +113,7 @@ def test_a_stream_says_what_the_model_says(seed: int, shards: int) -> None:
             expected = overdue(made.streams, watched.arrived, watermark_us)
             found = read_figures(watched.store)
             current = {key: figures for key, figures in found.items() if watched.is_current(*key)}
-            assert current == {key: expected.get(key, dict.fromkeys(current[key], 0)) for key in current}
+            assert current == {key: expected.get(key, dict.fromkeys(current[key], NOTHING)) for key in current}
 
 
 @settings(max_examples=examples(25, every_run=4))
@@ -126,7 +132,7 @@ def test_nothing_is_overdue_that_was_there_in_time(thrown: Dials) -> None:
             current = {key: found for key, found in read_figures(watched.store).items() if watched.is_current(*key)}
             for (stream, start_us), figures in current.items():
                 through_us = watermark_us - Stream.of(made.streams[stream]).settle_us
-                for node, count in figures.items():
+                for node, (count, _) in figures.items():
                     if node:
                         assert count <= count_late(made, (stream, start_us), node, through_us)
 

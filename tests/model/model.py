@@ -401,6 +401,7 @@ class JudgedWindow:
             "node": node,
             "deferred": len(sets.deferred(node)),
             "overdue": 0,
+            "overdue_ids": [],
             "inversions": sum(overtaken),
             "displacement": quantiles(overtaken),
             "expected": len(sets.expected(node)),

@@ -7,12 +7,18 @@ from typing import Any
 from tests.model.books import Instance, Unheard
 from tests.model.intake import MINUTE_US, PULSE, Intake, Stream, take_in
 from tests.model.model import JudgedWindow, find_instances
+from tests.model.naming import shown
 from tests.model.record import DEFERRED
 from tests.model.sets import NONE, Ids
 from tests.model.unreadable_records import unheard
 from tests.model.wire import Received, read_spool
 
 SECOND_US = 1_000_000
+MOST_IDS = 20
+NOTHING: tuple[int, tuple[str, ...]] = (0, ())
+
+Overdue = tuple[int, tuple[str, ...]]
+"""How many messages are overdue, and some of their ids."""
 
 
 class OverdueWindow(JudgedWindow):
@@ -52,20 +58,32 @@ class OverdueWindow(JudgedWindow):
         deadline_us = self.stream.deadlines_us.get(node)
         if deadline_us is None:
             return NONE
-        due = {one for one, last_us in self.last_us.items() if last_us <= self.through_us - deadline_us}
-        return super().shown_lost_at(node) & due
+        return super().shown_lost_at(node) & self.due_at(deadline_us)
+
+    def due_at(self, deadline_us: int) -> Ids:
+        """Give the messages of which nothing was heard for a deadline."""
+        return frozenset(one for one, last_us in self.last_us.items() if last_us <= self.through_us - deadline_us)
+
+    def figures_at(self, node: str) -> Overdue:
+        """Give what is overdue at N, and where any is, the first of the messages that are due there."""
+        count, deadline_us = self.loss_lower(node), self.stream.deadlines_us.get(node)
+        if not count or deadline_us is None:
+            return 0, ()
+        missing = self.sets.lost_in_transit(node) | self.sets.lost_inside(node) | self.sets.lost_after(node)
+        named = sorted(missing & self.due_at(deadline_us))[:MOST_IDS]
+        return count, tuple(shown(self.pathway, one, self.observed) for one in named)
 
 
 def overdue(
     streams_config: Mapping[str, Mapping[str, Any]], spool_dir: Path, watermark_us: int
-) -> dict[tuple[str, int], dict[str, int]]:
+) -> dict[tuple[str, int], dict[str, Overdue]]:
     """Give what is overdue in each window, by stream and start in µs: at each node, and end to end under "".
 
     The directory has all that was read when the watermark was where it is; final windows are left out.
     """
     streams = {name: Stream.of(table) for name, table in streams_config.items()}
     intake = take_in(read_spool(spool_dir), streams | {PULSE: Stream.of({"path": "monitor"})})
-    found: dict[tuple[str, int], dict[str, int]] = {}
+    found: dict[tuple[str, int], dict[str, Overdue]] = {}
     for name, stream in streams.items():
         instances = find_instances(name, stream, intake)
         everybody: list[Instance | Unheard] = [*instances.values(), *unheard(name, stream, intake, instances)]
@@ -75,7 +93,7 @@ def overdue(
             inside = [one for one in intake.in_windows if one.batch.stream == name and one.window_us == start_us]
             through_us = watermark_us - stream.settle_us
             window = OverdueWindow(stream, start_us, inside, everybody, intake, streams, through_us)
-            at_nodes = {node: window.loss_lower(node) for node in stream.pathway.nodes}
-            figures = at_nodes | {"": window.lost_lower()}
-            found[name, start_us] = figures if start_us <= through_us else dict.fromkeys(figures, 0)
+            at_nodes = {node: window.figures_at(node) for node in stream.pathway.nodes}
+            figures = at_nodes | {"": (window.lost_lower(), ())}
+            found[name, start_us] = figures if start_us <= through_us else dict.fromkeys(figures, NOTHING)
     return found

@@ -119,6 +119,24 @@ def test_a_tally_of_a_store_from_before_ids_had_names_is_read() -> None:
     assert pack_tally(found) == packed
 
 
+def test_last_sightings_are_packed_with_what_is_missing() -> None:
+    """Those of each id of a loss come back; of a tally of before, which kept none, nobody knows any."""
+    pathway, seen = Pathway.parse("a -> b"), [passed_batch(0, [id_bytes(number) for number in (1, 2)])]
+    tally = build_tally(pathway, seen, 60, keeps_last=True)
+    assert tally.missing is not None
+    last_us = tally.missing.last_us.tolist() * 2
+    assert [one.last_us.tolist() for one in unpack_tally(pack_tally(tally)).lost_ids] == [[], last_us]
+    packed = pack_tally(replace(tally, stamp_sample=None, seconds=None))
+    (length,) = struct.unpack_from("<I", packed)
+    header = json.loads(packed[4 : 4 + length])
+    del header["last_sightings"]
+    head = json.dumps(header, separators=(",", ":")).encode()
+    old = unpack_tally(struct.pack("<I", len(head)) + head + packed[4 + length : len(packed) - 8 * len(last_us)])
+    assert old.missing is not None
+    assert old.missing.last_us.tolist() == tally.missing.last_us.tolist()
+    assert old.lost_ids[1].last_us.tolist() == [NEVER_US, NEVER_US]
+
+
 def test_slowest_messages_are_packed_with_their_names() -> None:
     """Ids, lags and names come back as they were; of a node without departures, none."""
     text = "ünïcode\0".encode()

@@ -37,7 +37,7 @@ def node(name: str, **fields: Any) -> NodeResult:  # noqa: ANN401 - the fields o
     }
     odd = {"departed": seen, "loss_ratio": None, "coverage": 1.0, "lag_in_us": None, "lag_out_us": None}
     more = {"inside_us": None, "process_duration_p95_us": None, "displacement": None, "node": name}
-    return NodeResult(**counts | odd | more | fields)
+    return NodeResult(**counts | odd | more | {"overdue_ids": ()} | fields)
 
 
 def window(

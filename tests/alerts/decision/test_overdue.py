@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Self
 
+from hopwatch.alerts.channels.texts import format_facts
 from hopwatch.alerts.decision.episode import AlertSeries
 from hopwatch.monitor.results import Status, Verdict, format_iso
 from tests.support.alert_scenario import FIRING, RESOLVED, Play, build_rules
@@ -18,9 +19,18 @@ SILENT: Final = '[alerts]\ndefaults = false\n[[alerts.rules]]\nkind = "silent"\n
 class EarlyPlay(Play):
     """A play in which windows are heard of before they are final."""
 
-    def early(self, when: float, minute: int, overdue: int, missing: int, status: Status = Status.OPEN) -> Self:
+    def early(
+        self,
+        when: float,
+        minute: int,
+        overdue: int,
+        missing: int,
+        status: Status = Status.OPEN,
+        ids: tuple[str, ...] = (),
+    ) -> Self:
         """Let so many messages be overdue at b, and so many missing there, at a moment."""
         at_node: dict[str, Any] = {"seen": 1_000 - missing, "expected": 1_000, "in_flight": missing, "overdue": overdue}
+        at_node |= {"overdue_ids": ids}
         fields: dict[str, Any] = {
             "nodes": {"b": at_node},
             "in_flight": missing,
@@ -47,6 +57,14 @@ def test_what_is_overdue_pages_before_its_window_is_final() -> None:
         "overdue: 447 of 1,000 messages (44.7%) are missing at b of orders beyond their deadline, over 1.00%, "
         f"since {minute}"
     )
+
+
+def test_an_alert_names_five_of_what_is_overdue() -> None:
+    """Ids stand where lost ids stand, on one line each; a text calls them overdue."""
+    one = play().early(10.5, 10, 447, 460, ids=("a\nb", *"cdefg")).want(10.5, 10.6, FIRING, LOSS).run(10.9)
+    told = one.told(LOSS)
+    assert told.alerts[0].lost_ids == ("a\\nb", *"cdef")
+    assert "overdue ids: a\\nb, c, d, e, f" in format_facts(told)
 
 
 def test_what_is_lost_at_last_is_told_by_the_same_incident() -> None:

@@ -45,7 +45,10 @@ LAGS_BY_COUNT: Final = ("windows", "count_digests TEXT")
 """The column of windows that came with version 0019."""
 LAGS_BY_COUNT_OF_HOURS: Final = ("rollups", "count_digests TEXT")
 """That of hours and days, with the same version."""
-OVERDUE: Final = tuple((table, "overdue BIGINT") for table in ("windows", "node_windows"))
+OVERDUE: Final = (
+    *((table, "overdue BIGINT") for table in ("windows", "node_windows")),
+    ("node_windows", "overdue_ids TEXT"),
+)
 """Columns that came with version 0025."""
 LATER_COLUMNS: Final = (
     ("windows", "partial BIGINT"),

@@ -65,7 +65,7 @@ def test_a_window_is_read_as_it_was_written(engine: Engine, result: WindowResult
     assert reported(engine) == [
         window_to_json(
             result,
-            [asdict(node) | NOTHING_MORE for node in result.nodes],
+            [asdict(node) | {"overdue_ids": list(node.overdue_ids)} | NOTHING_MORE for node in result.nodes],
         )
     ]
 
