@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import json
 import time
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Final
 
 from sqlalchemy import Engine
 
 from hopwatch.alerts.storage import history_queries
+from hopwatch.cli.main import main
 from hopwatch.monitor.results import Status
 from hopwatch.monitor.settings import load
 from hopwatch.monitor.store import dialect, reader, schema
@@ -38,7 +42,7 @@ def await_overdue(store: Engine, start_us: int, expected: list[int]) -> None:
 
 
 def test_a_loss_is_told_while_its_minute_lasts(tmp_path: Path) -> None:
-    """Three messages of ten are overdue at a node seconds after its deadline; the alert names it."""
+    """Three messages of ten are overdue at a node seconds after its deadline; alert and report name it, and them."""
     with running(tmp_path, deadline="2s") as (_, stderr):
         await_line(stderr, "hopwatch: watching")
         config, spool = tmp_path / "hopwatch.toml", tmp_path / "spool"
@@ -57,3 +61,9 @@ def test_a_loss_is_told_while_its_minute_lasts(tmp_path: Path) -> None:
             pulse(start_us + seconds * SECOND_US, f"m{seconds}").write(spool)
             time.sleep(1.5)
         await_overdue(store, start_us, [0, 0, 3, 0])
+        answer = io.StringIO()
+        with redirect_stdout(answer):
+            assert main(["report", "--json", "--config", str(config)]) == 0
+        windows = json.loads(answer.getvalue())["streams"][0]["windows"]
+        named = {node["node"]: node["overdue_ids"] for window in windows for node in window["nodes"] if node["overdue"]}
+        assert named == {NODES[2]: [f"{number:032x}" for number in (7, 8, 9)]}
