@@ -19,7 +19,14 @@ PATIENCE_S: Final = 240
 _PROGRAMS: Final = "/usr/lib/postgresql"
 OWNER: Final = "postgres"
 """Who runs the server when the tests are run by root."""
-_SCHEMAS: Final = "SELECT nspname::text FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'"
+_EMPTY: Final = """DO $$ DECLARE found text; BEGIN
+  FOR found IN SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema' LOOP
+    EXECUTE format('DROP SCHEMA %I CASCADE', found);
+  END LOOP;
+END $$;
+CREATE SCHEMA public AUTHORIZATION pg_database_owner;
+GRANT USAGE ON SCHEMA public TO PUBLIC"""
+"""Statements that leave a database as it was made; in one connection, as each one is a process of the server."""
 _SETTINGS: Final = "-c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=60 -c max_prepared_transactions=4"
 
 
@@ -109,18 +116,13 @@ class Postgres:
         for name in self._special:
             self.ask(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
         for name in self._usual:
-            self.ask(f"ALTER DATABASE {name} RESET ALL")
-            self.end_connections(name)
-            for (schema,) in self.ask(_SCHEMAS, name):
-                self.ask(f'DROP SCHEMA "{schema}" CASCADE', name)
-            self.ask("CREATE SCHEMA public AUTHORIZATION pg_database_owner", name)
-            self.ask("GRANT USAGE ON SCHEMA public TO PUBLIC", name)
+            self.ask(f"ALTER DATABASE {name} RESET ALL; SELECT pg_terminate_backend(pid) {_connected(name)}")
+            self.ask(_EMPTY, name)
         self._usual, self._special, self._emptied = [], [], self._emptied + self._usual
 
     def end_connections(self, database: str) -> int:
         """End all connections to a database, as an administrator can; return how many there were."""
-        ended = self.ask(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'")  # noqa: S608 - a name made here
-        return len(ended)
+        return len(self.ask(f"SELECT pg_terminate_backend(pid) {_connected(database)}"))
 
     def _run(self, program: str, *arguments: str) -> None:
         as_owner = ("runuser", "-u", OWNER, "--") if os.geteuid() == 0 else ()
@@ -130,6 +132,10 @@ class Postgres:
         )
         if ended.returncode:
             raise ServerError(f"{program} ended with {ended.returncode}: {ended.stdout.decode(errors='replace')}")
+
+
+def _connected(database: str) -> str:
+    return f"FROM pg_stat_activity WHERE datname = '{database}'"
 
 
 def _newest() -> Path:

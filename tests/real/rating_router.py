@@ -19,7 +19,7 @@ from hopwatch.probes.message_headers import parse_headers
 
 STREAM: Final = "orders"
 NODE: Final = "router"
-MAX_POLLED: Final = 10
+MAX_POLLED: Final = 3
 """A batch of messages arrives and leaves together: the smaller, the smoother its lag grows."""
 
 

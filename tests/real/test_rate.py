@@ -18,8 +18,9 @@ from tests.support.command_call import called
 from tests.support.gate_client import configured
 from tests.support.program import ProgramProcess
 
-WAIT_MS = 8
-"""Time that the router waits for each message: it takes 125 messages a second at most."""
+WAIT_MS = 20
+"""Time that the router waits for each message: it takes 50 messages a second at most, which a busy machine sends, too.
+"""
 TRIES = 3
 SCHEMA = {
     "type": "record",
@@ -65,7 +66,7 @@ def stream(kafka: Kafka, tmp_path: Path) -> Iterator[RatedStream]:
 def test_a_router_that_waits_is_what_saturates(stream: RatedStream) -> None:
     """The rating is near what the router can take; the lag grows on its way in, and its process is idle."""
     target = ("--until", "e2e p50 <= 1 s and loss = 0")
-    asked = ("--start", "60", "--tolerance", "0.2", "--repeats", "1", "--json")
+    asked = ("--start", "25", "--tolerance", "0.2", "--repeats", "1", "--json")
     saturation: dict[str, Any] | None = None
     run: dict[str, Any] = {}
     for _ in range(TRIES):
@@ -73,13 +74,13 @@ def test_a_router_that_waits_is_what_saturates(stream: RatedStream) -> None:
         assert done.returncode == 0, done.stderr
         (run,) = json.loads(done.stdout)["runs"]
         saturation = run["saturation"]
-        if saturation is not None and run["rating_per_s"] >= 60:
+        if saturation is not None and run["rating_per_s"] >= 25:
             break
         # On a busy machine a step that is too fast may be void, as its sender was late, or undecided: none has failed;
         # and one of a rate that the router can take may fail.
         states = {step["state"] for step in run["repeats"][0]["steps"]}
         assert saturation is not None or states & {"void", "undecided"}
-    assert 60 <= run["rating_per_s"] <= 125
+    assert 25 <= run["rating_per_s"] <= 50
     assert saturation is not None
     assert (saturation["node"], saturation["side"], saturation["grows"]) == ("router", "in", True)
     assert saturation["processor"] < 0.5
