@@ -23,7 +23,8 @@ def draw_lost_ids(context: PageContext, whole: WindowDetail) -> None:
         shown = next((one for one in whole.lost_ids if one.ids), None)
         if shown is None:
             overdue = _format_overdue(context, whole.result)
-            st.html(markup.title("Missing ids") + (overdue or markup.note(_explain_none(whole.result))))
+            title = markup.title("Overdue ids" if overdue else "Missing ids")
+            st.html(title + (overdue or markup.note(_explain_none(whole.result))))
             return
         is_sure = lost_ids.is_sure(whole.result, shown.node)
         what = (
