@@ -111,8 +111,9 @@ def parse_shown(shown: str) -> str:
 def format_overdue(node: NodeResult) -> str:
     """Return how many messages are overdue at a node, and which of them are listed."""
     are = "message is" if node.overdue == 1 else "messages are"
-    told = f"{node.overdue:,} {are} overdue at {node.node}, for sure: the deadline of the node has passed since the last sighting."
-    return f"{told} Of those that are missing there for so long, the first {len(node.overdue_ids):,} are listed."
+    why = "the deadline of the node has passed since the last sighting"
+    which = f"Of those that are missing there for so long, the first {len(node.overdue_ids):,} are listed."
+    return f"{node.overdue:,} {are} overdue at {node.node}, for sure: {why}. {which}"
 
 
 def format_last_seen(graph: Graph, one: WindowResult, name: str) -> str:
