@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from sqlalchemy import Connection
 
 from hopwatch.alerts.channels.routing import Routes, route_to_none
@@ -20,11 +21,11 @@ from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel import naming
 from hopwatch.monitor.kernel.bursts import find_bursts
 from hopwatch.monitor.kernel.causes import rank_causes, rank_lag_causes
-from hopwatch.monitor.kernel.naming import Names
+from hopwatch.monitor.kernel.tally import LostIds
 from hopwatch.monitor.outliers.findings import OutlierFinding
 from hopwatch.monitor.results import LabelCounts, NodeResult, SecondCounts
 from hopwatch.monitor.texts.escaping import escape_line
-from hopwatch.probes.contract.limits import ID_BYTES, WINDOW_US
+from hopwatch.probes.contract.limits import WINDOW_US
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class AlertHook:
             is_read = self.rules.reads_early(result, is_overdue=is_overdue or conclusion.was_overdue)
             return WindowInput(result, conclusion.tally.lags) if is_read else None
         pairs = zip(result.nodes, conclusion.lost, strict=True)
-        lost_ids = {node.node: _format_lost_ids(node, lost.message_ids.tobytes(), lost.names) for node, lost in pairs}
+        lost_ids = {node.node: _format_lost_ids(node, lost) for node, lost in pairs}
         outliers = {node: tuple(map(_build_outlier, found)) for node, found in conclusion.outliers.items()}
         explanations = {
             node.node: _explain_loss(result.window_start_us, node.node, rows, counts)
@@ -97,11 +98,8 @@ def _build_outlier(finding: OutlierFinding) -> SeriesOutlier:
     return SeriesOutlier(why.quantity.value, why.observed, why.low, why.high, why.score)
 
 
-def _format_lost_ids(node: NodeResult, packed: bytes, names: Names) -> tuple[str, ...]:
+def _format_lost_ids(node: NodeResult, lost: LostIds) -> tuple[str, ...]:
     if not node.loss_lower:
         return ()
-    ids = (packed[at : at + ID_BYTES] for at in range(0, min(len(packed), ID_BYTES * MAX_LOST_IDS), ID_BYTES))
-    return tuple(
-        escape_line(naming.format_id(message_id, kind, text))
-        for message_id, kind, text in zip(ids, names.kinds.tolist(), names.texts.tolist(), strict=False)
-    )
+    first = np.arange(min(len(lost.message_ids), MAX_LOST_IDS))
+    return tuple(map(escape_line, naming.format_ids(lost.message_ids[first], lost.names.taken(first))))
