@@ -248,17 +248,19 @@ def _print_ids(console: Console, node: Json) -> None:
         return
     word = "lost" if node["loss"] == node["loss_lower"] else "missing"
     part = f"{len(shown):,} of " if len(shown) < node["loss"] else ""
-    console.print(f"{word} at {node['node']}, {part}{node['loss']:,}:")
-    for message_id in shown:
-        console.print(f"    {message_id}", soft_wrap=True)
+    _print_list(console, f"{word} at {node['node']}, {part}{node['loss']:,}:", shown)
 
 
 def _print_overdue_ids(console: Console, node: Json) -> None:
     """Print the first ids of what is overdue at a node, one per line."""
-    if not node["overdue_ids"]:
-        return
-    console.print(f"overdue at {node['node']}, {node['overdue']:,} for sure, among these the first:")
-    for message_id in node["overdue_ids"][:MAX_IDS]:
+    if node["overdue_ids"]:
+        title = f"overdue at {node['node']}, {node['overdue']:,} for sure, among these the first:"
+        _print_list(console, title, node["overdue_ids"][:MAX_IDS])
+
+
+def _print_list(console: Console, title: str, ids: Sequence[str]) -> None:
+    console.print(title)
+    for message_id in ids:
         console.print(f"    {message_id}", soft_wrap=True)
 
 

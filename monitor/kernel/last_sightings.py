@@ -53,6 +53,10 @@ class MissingMessages(NamedTuple):
         return last_us
 
 
+NOTHING_MISSING: Final = MissingMessages(np.empty(0, np.int64), np.empty(0, np.int64))
+"""Where nothing is missing, or nobody asks."""
+
+
 class ArrivedObservations(NamedTuple):
     """All observations of a window: arrival and number of those of each batch, and which are deferred, if any is."""
 
@@ -66,7 +70,7 @@ def find_missing(is_missing: Bools, seen: ArrivedObservations) -> MissingMessage
     """Find the last sightings of those messages of a window that are missing; ``is_missing`` says which are."""
     messages = np.flatnonzero(is_missing)
     if not len(messages):
-        return MissingMessages(messages, messages)
+        return NOTHING_MISSING
     which, at = masks.find_observations(seen.groups, messages)
     begins = np.searchsorted(which, np.arange(len(messages)))
     arrival_us = seen.arrival_us[np.searchsorted(np.cumsum(seen.counts), at, side="right")]

@@ -28,6 +28,7 @@ from hopwatch.monitor.kernel.label_lags import (
 )
 from hopwatch.monitor.kernel.labels import LabelledBatches, Labels, LabelTally, WindowMessages
 from hopwatch.monitor.kernel.last_sightings import (
+    NOTHING_MISSING,
     ArrivedObservations,
     LastSightings,
     MissingMessages,
@@ -257,7 +258,7 @@ def build_tally(  # noqa: PLR0913, PLR0915 - a window, and what is asked of it
         if terms is not None:
             sighted_us = deferrals.move_sightings(sighted_us, waiting, seen, window_end_us, terms)
             moments_us, moment = np.unique(sighted_us, return_inverse=True)
-    missing = None
+    missing = NOTHING_MISSING
     if keeps_last:
         arrivals_us = _concatenate([part.arrival_us for part in alike], (0,), np.int64)
         arrived = ArrivedObservations(arrivals_us, counts, is_deferred, groups)
@@ -297,7 +298,7 @@ def build_tally(  # noqa: PLR0913, PLR0915 - a window, and what is asked of it
     return Tally(
         *rows, stamps, negative, lags, lost, last_first_sighting_us, len(ids), related, late, kept,
         prints=prints, labels=by_label, servers=by_server,
-        missing=None if missing is None else count_last_sightings(distinct, place, missing),
+        missing=count_last_sightings(distinct, place, missing) if keeps_last else None,
         seconds=by_second, label_lags=by_label_lag,
         stamp_sample=sampled,
     )  # fmt: skip
@@ -516,7 +517,7 @@ class _WindowObservations(NamedTuple):
 def _find_lost_ids(
     loss: NDArray[np.bool_],
     place: NDArray[np.int64],
-    sightings: tuple[NDArray[np.int64], MissingMessages | None],
+    sightings: tuple[NDArray[np.int64], MissingMessages],
     of: _WindowObservations,
     max_lost_ids: int,
 ) -> tuple[LostIds, ...]:
@@ -533,8 +534,7 @@ def _find_lost_ids(
         seen = of.observations(lost[first])
         names = naming.resolve_names(ids[first], *seen, of.said)
         way = journeys.build_journeys(len(first), *seen, of.sources)
-        last_us = np.full(len(first), NEVER_US) if missing is None else missing.find_last_us(lost[first])
-        found.append(LostIds(ids[first], sighted_us[lost[first]], names, way, last_us))
+        found.append(LostIds(ids[first], sighted_us[lost[first]], names, way, missing.find_last_us(lost[first])))
     return tuple(found)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from playwright.sync_api import Page, Position, expect
+from playwright.sync_api import Locator, Page, Position, expect
 
 from hopwatch.dashboards.charts.pathway import ABOVE_PX, BELOW_PX, SIDE_PX
 
@@ -13,9 +13,14 @@ GRAPH: Final = '[class*="st-key-pathway"] canvas'
 SETTLES_MS: Final = 2_000
 
 
+def find_figure(page: Page, name: str) -> Locator:
+    """Return where a figure of the page is, by what stands above it."""
+    return page.locator(".hw-figures div").filter(has_text=re.compile(f"^{name}")).locator(".hw-value")
+
+
 def figure(page: Page, name: str) -> str:
-    """Return a figure of the page by what stands above it."""
-    return page.locator(".hw-figures div").filter(has_text=re.compile(f"^{name}")).locator(".hw-value").inner_text()
+    """Return a figure of the page, as it is now."""
+    return find_figure(page, name).inner_text()
 
 
 def row(page: Page, name: str) -> list[str]:

@@ -14,13 +14,12 @@ from playwright.sync_api import Browser, Dialog, Page, expect
 from hopwatch.monitor.store import dialect, schema
 from hopwatch.probes.contract.batch import BatchKind
 from tests.e2e.browser import REFRESH_MS, SEEN_WITHIN_MS, STARTS_WITHIN_S, cell_at, dashboard, drag_across, new_page
-from tests.e2e.page_elements import GRAPH, drawn_at, figure, row
+from tests.e2e.page_elements import GRAPH, drawn_at, figure, find_figure, row
 from tests.support.command_call import called
 from tests.support.dashboard_stores import HOSTILE, build_windows, fill
 from tests.support.micro_batches import run_once
 from tests.support.program import run_program
 from tests.support.spool import STREAM_CONFIGS, at_us, make_batch, observation_batch, window_ms, write_segment
-from tests.support.spool_traffic import rest
 from tests.support.workspace import CONFIGURATION, Workspace
 
 MINUTES: Final = 12
@@ -90,10 +89,7 @@ def test_a_person_finds_the_bad_node_by_clicking(place: Workspace, url: str, pag
     window = reported(place)["windows"][8]
     # The figures of the page before may stand for a moment beside the title of this one.
     assert window["lost_lower"] == 2
-    for _ in rest(SEEN_WITHIN_MS / 1_000):
-        if figure(page, "surely lost") == "2":
-            break
-    assert figure(page, "surely lost") == "2"
+    expect(find_figure(page, "surely lost")).to_have_text("2")
     assert row(page, "loss of node") == [f"{node['loss']:,}" for node in window["nodes"]]
 
 

@@ -68,7 +68,7 @@ class OverdueWindow(JudgedWindow):
         """Give what is overdue at N, and where any is, the first of the messages that are due there."""
         count, deadline_us = self.loss_lower(node), self.stream.deadlines_us.get(node)
         if not count or deadline_us is None:
-            return 0, ()
+            return NOTHING
         missing = self.sets.lost_in_transit(node) | self.sets.lost_inside(node) | self.sets.lost_after(node)
         named = sorted(missing & self.due_at(deadline_us))[:MOST_IDS]
         return count, tuple(shown(self.pathway, one, self.observed) for one in named)

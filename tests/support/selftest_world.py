@@ -43,7 +43,7 @@ class SelftestWorld:
     store: Engine = field(init=False)
     batches: MicroBatches = field(init=False)
     injector: MinuteInjector = field(init=False)
-    sinks: dict[str, MemorySink] = field(default_factory=dict, init=False)
+    sinks: dict[str, MemorySink] = field(init=False)
     segments: list[Path] = field(default_factory=list, init=False)
     _numbers: Iterator[int] = field(default_factory=count, init=False)
 

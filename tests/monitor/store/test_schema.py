@@ -49,7 +49,7 @@ OVERDUE: Final = (
     *((table, "overdue BIGINT") for table in ("windows", "node_windows")),
     ("node_windows", "overdue_ids TEXT"),
 )
-"""Columns that came with version 0025."""
+"""Columns of what is overdue, which came with versions 0025 and 0030."""
 LATER_COLUMNS: Final = (
     ("windows", "partial BIGINT"),
     ("windows", '"deferred" BIGINT'),
