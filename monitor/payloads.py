@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import struct
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopwatch.monitor.kernel import naming, tdigest
-from hopwatch.monitor.kernel.books import FACTS, DropFact, PacketFact
+from hopwatch.monitor.kernel.books import BatchFact, DropFact, PacketFact
 from hopwatch.monitor.kernel.journeys import Journeys
 from hopwatch.monitor.kernel.label_lags import LabelLagTally
 from hopwatch.monitor.kernel.labels import KeyKind, LabelKey, LabelTally
@@ -94,9 +94,24 @@ class Claims:
         return cls(**header, refs=refs)
 
 
+_FACTS: Final = np.dtype(
+    [
+        ("seq", "<i8"),
+        ("arrival_us", "<i8"),
+        ("complete_through_us", "<i8"),
+        ("sent_at_us", "<i8"),
+        ("window_start_ms", "<i8"),
+        ("stamped_from_us", "<i8"),
+        ("count", "<i4"),
+        ("kind", "u1"),
+        ("standing", "u1"),
+    ]
+)
+
+
 @dataclass(frozen=True, slots=True)
 class FactSheet:
-    """Facts for the books, of one probe instance's batches in one segment; facts of dtype FACTS."""
+    """Facts for the books, of one probe instance's batches in one segment."""
 
     path: str
     stream: str
@@ -104,7 +119,7 @@ class FactSheet:
     probe: str
     epoch_us: int
     labels: dict[str, str]
-    facts: NDArray[np.void]
+    facts: Sequence[BatchFact]
     drops: tuple[DropFact, ...]
     packets: tuple[PacketFact, ...] = ()
 
@@ -112,7 +127,7 @@ class FactSheet:
         """Return the parcel."""
         header = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "facts"}
         header["packets"] = [(*packet[:-1], encode_histogram(packet.lags)) for packet in self.packets]
-        return _pack(header, self.facts.tobytes())
+        return _pack(header, np.array(self.facts, _FACTS).tobytes())
 
     @classmethod
     def unpack(cls, parcel: bytes) -> FactSheet:
@@ -124,7 +139,8 @@ class FactSheet:
             PacketFact(*packet[:_PACKET_NUMBERS], *map(decode_histogram, packet[_PACKET_NUMBERS:]))
             for packet in header.pop("packets", ())
         )
-        return cls(**header, drops=drops, packets=packets, facts=np.frombuffer(body, FACTS))
+        facts = tuple(map(BatchFact._make, np.frombuffer(body, _FACTS).tolist()))
+        return cls(**header, drops=drops, packets=packets, facts=facts)
 
 
 def encode_histogram(lags: PackedLags) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import Final
 
@@ -79,14 +79,10 @@ class StreamConfig:
         """Return whether each version ignores a node."""
         return all(node in version.ignore_nodes for version in self.versions)
 
-    def find_declared(self, node: str, starts_us: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return in which windows, by their starts, a node is declared; shape (windows,)."""
-        is_declared = [node in version.pathway.declared and not version.is_removed for version in self.versions]
-        if all(is_declared) or not any(is_declared):
-            return np.full(len(starts_us), is_declared[0])
-        # The newest version is valid last, and the oldest for all before it.
-        ends_us = np.array([version.valid_from_us for version in reversed(self.versions[:-1])], np.int64)
-        return np.array(is_declared[::-1])[np.searchsorted(ends_us, starts_us, side="right")]
+    def find_declared(self, node: str, starts_us: Iterable[int]) -> list[bool]:
+        """Return of each window, by its start, whether a node is declared in it."""
+        versions = map(self.at, starts_us)
+        return [node in version.pathway.declared and not version.is_removed for version in versions]
 
     def split_starts(self, starts_us: Sequence[int]) -> Iterator[tuple[StreamConfig, list[int]]]:
         """Yield each version, the oldest first, with the windows among sorted starts that are judged by it, if any."""

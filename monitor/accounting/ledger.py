@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import compress
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -25,14 +26,14 @@ from hopwatch.monitor.kernel.books import (
     MAX_DROPPED,
     RETIRED_AFTER_US,
     Accounts,
+    BatchFact,
     Book,
     DropFact,
     PacketFact,
     absorb,
     count_batches,
     forget,
-    is_over,
-    judge_book,
+    judge_books,
 )
 from hopwatch.monitor.kernel.bounds import NodeBooks
 from hopwatch.monitor.kernel.count_lags import CountLags
@@ -157,18 +158,24 @@ class Ledger:
         by_instance: dict[InstanceKey, list[FactSheet]] = {}
         for sheet in sheets:
             by_instance.setdefault((sheet.stream, sheet.node, sheet.probe, sheet.epoch_us), []).append(sheet)
+        placed: dict[str, list[BatchFact]] = {}
         for key, own in by_instance.items():
             facts, drops, packets = _join_sheets(own)
             before = self.books.get(key) or Book(*key)
             book, is_new = absorb(before, facts, drops, packets)
-            is_placed = self._find_placed(key, facts["window_start_ms"])
-            if not is_placed.all():
-                tallies = before.tallies.plus(count_batches(facts[is_placed], is_new[is_placed]))
-                book = self._count_unplaced(replace(book, tallies=tallies), facts[is_new & ~is_placed])
+            is_placed = self._find_placed(key, [fact.window_start_ms for fact in facts])
+            if not all(is_placed):
+                tallies = before.tallies.plus(count_batches(compress(facts, is_placed), compress(is_new, is_placed)))
+                unplaced = [
+                    fact for fact, *is_one in zip(facts, is_new, is_placed, strict=True) if is_one == [True, False]
+                ]
+                book = self._count_unplaced(replace(book, tallies=tallies), unplaced)
             self._put(book)
             if key[0] in self.rules:
-                self._list(key[0], facts[is_placed])
-                self._note_untallied(key[0], facts[is_placed])
+                placed.setdefault(key[0], []).extend(compress(facts, is_placed))
+        for stream, of_stream in placed.items():
+            self._list(stream, of_stream)
+            self._note_untallied(stream, of_stream)
         return set(by_instance)
 
     def note_unread(self, set_aside: Iterable[SetAside], folders: Iterable[SpoolFolder] = ()) -> set[InstanceKey]:
@@ -199,20 +206,19 @@ class Ledger:
                 book = replace(book, last_arrival_us=max(book.last_arrival_us, unread.last_us))
         self.books[book.key] = book
 
-    def _find_placed(self, key: InstanceKey, starts_ms: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _find_placed(self, key: InstanceKey, starts_ms: Sequence[int]) -> list[bool]:
         """Return in which windows, by their starts, the node of an instance is declared, or its stream has no rules."""
         if key[0] not in self.rules:
-            return np.ones(len(starts_ms), bool)
-        return self.rules[key[0]].find_declared(key[1], starts_ms * 1_000)
+            return [True] * len(starts_ms)
+        return self.rules[key[0]].find_declared(key[1], (start_ms * 1_000 for start_ms in starts_ms))
 
-    def _count_unplaced(self, book: Book, new: NDArray[np.void]) -> Book:
+    def _count_unplaced(self, book: Book, new: Iterable[BatchFact]) -> Book:
         """Return the book with what an undeclared node observed and counted: no window has it, and no account."""
         counts = Counter(book.unplaced)
-        observed = new[(new["kind"] == BatchKind.OBSERVATIONS) & (new["standing"] == IN_WINDOW)]
-        for start_ms, count in observed[["window_start_ms", "count"]].tolist():
-            counts[start_ms] += count
-        starts_ms = np.array([start_ms for start_ms, _ in book.counted], np.int64)
-        is_placed = dict(zip(book.counted, self._find_placed(book.key, starts_ms).tolist(), strict=True))
+        for fact in filter(_is_observed, new):
+            counts[fact.window_start_ms] += fact.count
+        starts_ms = [start_ms for start_ms, _ in book.counted]
+        is_placed = dict(zip(book.counted, self._find_placed(book.key, starts_ms), strict=True))
         for (start_ms, stamp), packet in book.counted.items():
             counts[start_ms] += 0 if is_placed[start_ms, stamp] else packet.count
         counted = {key: packet for key, packet in book.counted.items() if is_placed[key]}
@@ -228,9 +234,8 @@ class Ledger:
         """Return until when, in arrival time, a window may point into the segment of a fact sheet."""
         if sheet.stream not in self.rules:
             return 0
-        config, facts = self.rules[sheet.stream], sheet.facts
-        counted = facts["window_start_ms"][(facts["kind"] == BatchKind.OBSERVATIONS) & (facts["standing"] == IN_WINDOW)]
-        starts_us = (np.unique(counted) * 1_000).tolist()
+        config = self.rules[sheet.stream]
+        starts_us = {fact.window_start_ms * 1_000 for fact in sheet.facts if _is_observed(fact)}
         return max((config.at(start_us).terms.kept_until_us(start_us) for start_us in starts_us), default=0)
 
     def sight(self, stream: str, start_us: int, last_first_sighting_us: int, shards: Iterable[int] = ()) -> None:
@@ -241,14 +246,13 @@ class Ledger:
         watch = known.watch._replace(tallied=known.watch.tallied.union(shards), due=())
         windows[start_us] = replace(known, last_first_sighting_us=latest_us, watch=watch)
 
-    def _note_untallied(self, stream: str, facts: NDArray[np.void]) -> None:
+    def _note_untallied(self, stream: str, facts: Iterable[BatchFact]) -> None:
         """Note of which windows there are observations that no tally is known to have yet."""
         config = self.rules[stream]
         if not any(version.deadlines for version in config.versions):
             return
-        observed = (facts["kind"] == BatchKind.OBSERVATIONS) & (facts["standing"] == IN_WINDOW) & (facts["count"] > 0)
         windows = self.live.get(stream, {})
-        for start_ms in np.unique(facts["window_start_ms"][observed]).tolist():
+        for start_ms in {fact.window_start_ms for fact in facts if _is_observed(fact) and fact.count}:
             known = windows.get(start_ms * 1_000)
             if known is not None and known.watch.tallied:
                 watch = known.watch._replace(tallied=frozenset())
@@ -405,10 +409,10 @@ class Ledger:
         longest_us = max((version.terms.kept_until_us(0) for version in versions), default=0)
         return min((watermark_us - longest_us, *map(min, filter(None, self.live.values())))) - RETIRED_AFTER_US
 
-    def _list(self, stream: str, facts: NDArray[np.void]) -> None:
+    def _list(self, stream: str, facts: Iterable[BatchFact]) -> None:
         """Widen the range of windows by those in which a plausible batch falls, gaps included."""
         config = self.rules[stream]
-        pairs = set(zip(facts["window_start_ms"].tolist(), facts["arrival_us"].tolist(), strict=True))
+        pairs = {(fact.window_start_ms, fact.arrival_us) for fact in facts}
         plausible = [
             start_ms
             for start_ms, arrival_us in pairs
@@ -512,21 +516,23 @@ def _node_books(
     counts = np.zeros((len(NodeBooks.__dataclass_fields__), len(declared), len(starts)), np.int64)
     undeclared: dict[str, NDArray[np.int64]] = {}
     packets: dict[tuple[int, int], list[CountedInstance]] = {}
-    for book in books:
-        if is_over(book, int(starts[0])) or book.node in rules.ignore_nodes:
-            continue
-        judged = judge_book(book, starts, starts + WINDOW_US, horizons)
-        if book.node in declared:
-            node = declared.index(book.node)
-            of_node = counts[:, node]
-            if node >= nodes:
-                _add_packets(packets, node - nodes, book, starts)
+    listed = [book for book in books if book.node not in rules.ignore_nodes]
+    for piece, judged in judge_books(listed, starts, starts + WINDOW_US, horizons):
+        of_books = _as_counts(judged)
+        by_node: dict[str, list[int]] = {}
+        for place, book in enumerate(piece):
+            by_node.setdefault(book.node, []).append(place)
+        for name, places in by_node.items():
+            if name not in declared:
+                missing = _count_missing(judged, places)
+                undeclared[name] = np.minimum(undeclared.get(name, 0) + missing, MAX_DROPPED)
+                counts[_UNPLACED] = np.minimum(counts[_UNPLACED] + missing, MAX_DROPPED)
+                continue
+            node = declared.index(name)
             # Thousands of instances may each have dropped as many as are counted at most.
-            np.minimum(of_node + _as_counts(judged), MAX_DROPPED, out=of_node)
-        else:
-            missing = _count_missing(judged)
-            undeclared[book.node] = np.minimum(undeclared.get(book.node, 0) + missing, MAX_DROPPED)
-            counts[_UNPLACED] = np.minimum(counts[_UNPLACED] + missing, MAX_DROPPED)
+            counts[:, node] = np.minimum(counts[:, node] + of_books[:, places].sum(axis=1), MAX_DROPPED)
+            for place in places if node >= nodes else ():
+                _add_packets(packets, node - nodes, piece[place], starts)
     return _JudgedBooks(nodes, counts, undeclared, packets)
 
 
@@ -547,13 +553,14 @@ def _add_packets(
         packets.setdefault((node, place), []).append(instance)
 
 
-def _count_missing(judged: Accounts) -> NDArray[np.int64]:
-    """Return how many messages an instance of an undeclared node may have hidden from any node; shape (windows,).
+def _count_missing(judged: Accounts, places: Sequence[int]) -> NDArray[np.int64]:
+    """Return how many messages some instances of an undeclared node may have hidden from any node; shape (windows,).
 
-    The number is unknown where its account is incomplete.
+    The number is unknown where the account of any is incomplete.
     """
     known = np.minimum(judged.unplaced + judged.dropped + judged.aside, MAX_DROPPED)
-    return np.where(judged.has_a_say & ~judged.told, MAX_DROPPED, known)
+    missing = np.where(judged.has_a_say & ~judged.told, MAX_DROPPED, known)
+    return np.asarray(missing[places].sum(axis=0), np.int64)
 
 
 def _name_undeclared(missing: Mapping[str, NDArray[np.int64]], place: int) -> list[str]:
@@ -562,19 +569,24 @@ def _name_undeclared(missing: Mapping[str, NDArray[np.int64]], place: int) -> li
     return [node for _, node in sorted(found)[: MAX_NAMED + 1]]
 
 
-def _join_sheets(sheets: Sequence[FactSheet]) -> tuple[NDArray[np.void], list[DropFact], list[PacketFact]]:
+def _is_observed(fact: BatchFact) -> bool:
+    """Return whether a batch has observations that count in its window."""
+    return fact.kind == BatchKind.OBSERVATIONS and fact.standing == IN_WINDOW
+
+
+def _join_sheets(sheets: Sequence[FactSheet]) -> tuple[list[BatchFact], list[DropFact], list[PacketFact]]:
+    facts: list[BatchFact] = []
     drops: list[DropFact] = []
     packets: list[PacketFact] = []
-    before = 0
     for sheet in sheets:
-        drops += [drop._replace(row=drop.row + before) for drop in sheet.drops]
-        packets += [packet._replace(row=packet.row + before) for packet in sheet.packets]
-        before += len(sheet.facts)
-    return np.concatenate([sheet.facts for sheet in sheets]), drops, packets
+        drops += [drop._replace(row=drop.row + len(facts)) for drop in sheet.drops]
+        packets += [packet._replace(row=packet.row + len(facts)) for packet in sheet.packets]
+        facts += sheet.facts
+    return facts, drops, packets
 
 
 def _as_counts(judged: Accounts) -> NDArray[np.int64]:
-    """Return one instance's part of NodeBooks: an account counts only where it has a say; shape (fields, windows)."""
+    """Return each one's part of NodeBooks: an account counts only where it has a say; (fields, books, windows)."""
     say = judged.has_a_say
     parts = (say, judged.heard, judged.told & say, judged.complete & say, judged.dropped, judged.aside, judged.unplaced)
     return np.stack([part.astype(np.int64) for part in parts])

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from hopwatch.monitor.accounting.holes import Hole, find_touched_windows
-from hopwatch.monitor.kernel.books import Book, judge_book
+from hopwatch.monitor.kernel.books import Book, judge_books
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.probes.contract.limits import WINDOW_US
 
@@ -51,15 +51,15 @@ def find_missing_accounts(
     starts = np.array([one.start_us for one in windows], np.int64)
     horizons = np.array([terms.horizon_us(*one) for one in windows], np.int64)
     found = []
-    for book in books:
-        judged = judge_book(book, starts, starts + WINDOW_US, horizons)
-        open_ = judged.has_a_say & ~judged.complete
-        if open_.any():
+    for piece, judged in judge_books(tuple(books), starts, starts + WINDOW_US, horizons):
+        is_open = judged.has_a_say & ~judged.complete
+        for place in np.flatnonzero(is_open.any(axis=1)).tolist():
+            book, here = piece[place], is_open[place]
             missing = sum(count for count, _, _ in book.holes())
             since_us = max(book.alive_from_us, book.complete_through_us)
-            dropped = int(judged.dropped[open_].sum())
+            dropped = int(judged.dropped[place][here].sum())
             found.append(
-                MissingAccount(book.node, book.probe, book.epoch_us, since_us, missing, dropped, int(open_.sum()))
+                MissingAccount(book.node, book.probe, book.epoch_us, since_us, missing, dropped, int(here.sum()))
             )
     return sorted(found, key=lambda one: (-one.windows, one.since_us, one.node, one.probe))
 

@@ -6,9 +6,11 @@ new one; :func:`judge_book` judges it against windows. All moments are µs since
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
+from itertools import chain, repeat, zip_longest
+from operator import add, attrgetter
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -26,28 +28,15 @@ RETIRED_AFTER_US: Final = 600_000_000
 MAX_DROPPED: Final = 2**53
 """Drops of one instance in a window count at most this many, so that nothing overflows."""
 
+_MIN_US: Final = -(2**63)
 _MAX_US: Final = 2**63 - 1
+_NOT_SENT: Final = 2
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-FACTS: Final = np.dtype(
-    [
-        ("seq", "<i8"),
-        ("arrival_us", "<i8"),
-        ("complete_through_us", "<i8"),
-        ("sent_at_us", "<i8"),
-        ("window_start_ms", "<i8"),
-        ("stamped_from_us", "<i8"),
-        ("count", "<i4"),
-        ("kind", "u1"),
-        ("standing", "u1"),
-    ]
-)
-"""Facts of one batch for the books; ``complete_through_us`` is no later than the arrival already.
-
-``stamped_from_us`` is the earliest stamp of an implausible batch, no later than its arrival, and 0 of all others.
-"""
+BOOKS_PER_PIECE: Final = 512
+"""Books that are judged at once; so many that dropped as much as is counted at most can still be added up."""
 
 IN_WINDOW: Final = 0
 TOO_LATE: Final = 1
@@ -60,6 +49,23 @@ NEAR_US: Final = 86_400_000_000
 
 Nor are spans of stamping kept apart that begin so much before an arrival.
 """
+
+
+class BatchFact(NamedTuple):
+    """Facts of one batch for the books; ``complete_through_us`` is no later than the arrival already.
+
+    ``stamped_from_us`` is the earliest stamp of an implausible batch, no later than its arrival, and 0 of all others.
+    """
+
+    seq: int
+    arrival_us: int
+    complete_through_us: int
+    sent_at_us: int
+    window_start_ms: int
+    stamped_from_us: int
+    count: int  # type: ignore[assignment]  # the wire's name, which a tuple has for a method
+    kind: int
+    standing: int
 
 
 class BatchRun(NamedTuple):
@@ -113,8 +119,7 @@ class PacketFact(NamedTuple):
         return Packet.from_wire(*self[3:7])
 
 
-@dataclass(frozen=True, slots=True)
-class InstanceCounts:
+class InstanceCounts(NamedTuple):
     """Counts of the batches and observations of one instance, by what became of them."""
 
     batches: int = 0
@@ -131,9 +136,10 @@ class InstanceCounts:
 
     def plus(self, other: InstanceCounts) -> InstanceCounts:
         """Return the sums."""
-        return InstanceCounts(
-            *(getattr(self, name) + getattr(other, name) for name in InstanceCounts.__dataclass_fields__)
-        )
+        return InstanceCounts(*map(add, self, other))
+
+
+NOTHING_COUNTED: Final = InstanceCounts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +171,7 @@ class Book:
     unplaced: Mapping[int, int] = field(default_factory=dict)
     counted: Mapping[tuple[int, int], Packet] = field(default_factory=dict)
     lags: Mapping[tuple[int, int], PackedLags] = field(default_factory=dict)
-    tallies: InstanceCounts = InstanceCounts()
+    tallies: InstanceCounts = NOTHING_COUNTED
 
     @property
     def key(self) -> tuple[str, str, str, int]:
@@ -182,6 +188,11 @@ class Book:
         """The moment that its last batch completes."""
         return self.runs[-1].complete_last_us if self.runs else self.alive_from_us
 
+    @property
+    def has_holes(self) -> bool:
+        """Return whether batches are missing before the last one."""
+        return len(self.runs) > 1 or (bool(self.runs) and self.runs[0].first > 0)
+
     def holes(self) -> list[tuple[int, int, int]]:
         """Return (missing batches, from, to) for each hole: the moments that its batches may speak of.
 
@@ -197,7 +208,7 @@ class Book:
 
 
 class Accounts(NamedTuple):
-    """Accounts of one instance for windows; each field of shape (windows,)."""
+    """Accounts of instances for windows; each field of shape (books, windows), or (windows,) of one book."""
 
     has_a_say: Bools
     heard: Bools
@@ -209,26 +220,25 @@ class Accounts(NamedTuple):
 
 
 def absorb(
-    book: Book, facts: NDArray[np.void], drops: Sequence[DropFact] = (), packets: Sequence[PacketFact] = ()
-) -> tuple[Book, Bools]:
-    """Return the book with the batches ``facts`` (dtype FACTS) written in, and which of them were new.
+    book: Book, facts: Sequence[BatchFact], drops: Sequence[DropFact] = (), packets: Sequence[PacketFact] = ()
+) -> tuple[Book, list[bool]]:
+    """Return the book with the batches ``facts`` written in, and which of them were new.
 
     A batch whose number the book has, or that stands earlier among ``facts`` by arrival, is a duplicate: it changes
     the tallies alone, whatever its content. The order of ``facts`` does not matter.
     """
-    order = np.lexsort((facts["arrival_us"], facts["seq"]))
-    ordered = facts[order]
-    first = np.ones(len(ordered), bool)
-    first[1:] = ordered["seq"][1:] != ordered["seq"][:-1]
-    first &= ~_covered(book.runs, ordered["seq"])
-    is_new = np.empty(len(order), bool)
-    is_new[order] = first
-    new = ordered[first]
+    is_new = [False] * len(facts)
+    new: list[BatchFact] = []
+    for row in sorted(range(len(facts)), key=lambda row: facts[row][:2]):
+        fact = facts[row]
+        if not (new and new[-1].seq == fact.seq) and not _has_batch(book.runs, fact.seq):
+            is_new[row] = True
+            new.append(fact)
     packets = [packet for packet in packets if is_new[packet.row]]
     written = replace(
         book,
-        first_arrival_us=int(facts["arrival_us"].min(initial=book.first_arrival_us)),
-        last_arrival_us=int(new["arrival_us"].max(initial=book.last_arrival_us)),
+        first_arrival_us=min((book.first_arrival_us, *(fact.arrival_us for fact in facts))),
+        last_arrival_us=max((book.last_arrival_us, *(fact.arrival_us for fact in new))),
         runs=_extend(book.runs, new),
         said_bye=_said_bye(book, new),
         skew_us=_skew_us(book, new),
@@ -243,24 +253,62 @@ def absorb(
 
 
 def judge_book(book: Book, starts_us: Int64s, ends_us: Int64s, horizons_us: Int64s) -> Accounts:
-    """Judge a book against windows, each given by its start, end and horizon; SEMANTICS.md, "Books"."""
+    """Judge one book as :func:`judge_books` does; each field of shape (windows,)."""
+    ((_, judged),) = judge_books([book], starts_us, ends_us, horizons_us)
+    return Accounts(*(of_books[0] for of_books in judged))
+
+
+def judge_books(
+    books: Sequence[Book], starts_us: Int64s, ends_us: Int64s, horizons_us: Int64s
+) -> Iterator[tuple[Sequence[Book], Accounts]]:
+    """Judge books against windows, each given by its start, end and horizon; SEMANTICS.md, "Books".
+
+    Yields pieces of at most BOOKS_PER_PIECE books with their accounts.
+    """
+    for first in range(0, len(books), BOOKS_PER_PIECE):
+        piece = books[first : first + BOOKS_PER_PIECE]
+        yield piece, _judge_piece(piece, starts_us, ends_us, horizons_us)
+
+
+def _judge_piece(books: Sequence[Book], starts_us: Int64s, ends_us: Int64s, horizons_us: Int64s) -> Accounts:
+    through_us, *moments_us = np.array([_find_moments_us(book) for book in books], np.int64).T[:, :, np.newaxis]
+    life, may_hold = moments_us[:2], moments_us[2:]
+    said_bye, is_heard = np.array([(book.said_bye, bool(book.runs)) for book in books]).T[:, :, np.newaxis]
+    sent, gaps = _find_sent(books, starts_us)
+    dropped, aside, unplaced = np.zeros((3, len(books), len(starts_us)), np.int64)
+    told = ((through_us >= horizons_us) | said_bye) & ~gaps & is_heard
+    for place, book in enumerate(books):
+        if book.drops:
+            dropped[place] = _dropped(book, starts_us)
+        if book.drops or book.aside:
+            aside[place] = _aside(book, starts_us, horizons_us)
+        if book.unplaced:
+            unplaced[place] = _by_start(book.unplaced.items(), starts_us)
+        for _, *span in book.holes() if book.has_holes else ():
+            told[place] &= ~_meet(span, starts_us, horizons_us)
+    heard = sent | (_meet(life, starts_us, ends_us - 1) & is_heard)
+    has_a_say = heard | (dropped > 0) | _meet(life, starts_us, horizons_us) | _meet(may_hold, starts_us, horizons_us)
+    return Accounts(has_a_say, heard, told, told & (dropped == 0), dropped, aside, unplaced)
+
+
+def _find_moments_us(book: Book) -> tuple[int, int, int, int, int]:
+    """Return what a book completes, from when to when its instance lives, and from when to when it may hold stamps."""
     alive_from_us, through_us = book.alive_from_us, book.complete_through_us
-    life = alive_from_us, through_us + (0 if book.said_bye else AFTERLIFE_US)
     # A probe that follows a source has completed nothing before it has caught up, and a clock may be behind.
     silent_from_us = max(alive_from_us, through_us)
-    retired_at_us = max(silent_from_us, book.last_arrival_us) + RETIRED_AFTER_US
-    may_hold = silent_from_us, silent_from_us - 1 if book.said_bye else retired_at_us
-    sent = np.isin(starts_us, [start * 1_000 for start in book.sent])
-    gaps = np.isin(starts_us, [start * 1_000 for start, was_set_aside in book.sent.items() if was_set_aside])
-    dropped = _dropped(book, starts_us)
-    heard = sent | (_meet(life, starts_us, ends_us - 1) & bool(book.runs))
-    has_a_say = heard | (dropped > 0) | _meet(life, starts_us, horizons_us) | _meet(may_hold, starts_us, horizons_us)
-    told = ((through_us >= horizons_us) | book.said_bye) & ~gaps & bool(book.runs)
-    for _, *span in book.holes():
-        told &= ~_meet((span[0], span[1]), starts_us, horizons_us)
-    aside = _aside(book, starts_us, horizons_us)
-    unplaced = _by_start(book.unplaced.items(), starts_us)
-    return Accounts(has_a_say, heard, told, told & (dropped == 0), dropped, aside, unplaced)
+    if book.said_bye:
+        return through_us, alive_from_us, through_us, silent_from_us, max(silent_from_us - 1, _MIN_US)
+    ends_us = through_us + AFTERLIFE_US, max(silent_from_us, book.last_arrival_us) + RETIRED_AFTER_US
+    lives_until_us, retired_at_us = (min(end_us, _MAX_US) for end_us in ends_us)
+    return through_us, alive_from_us, lives_until_us, silent_from_us, retired_at_us
+
+
+def _find_sent(books: Sequence[Book], starts_us: Int64s) -> tuple[Bools, Bools]:
+    """Return of which windows each instance sent something, and where any of it was set aside; (books, windows)."""
+    starts_ms = (starts_us // 1_000).tolist()
+    told = chain.from_iterable(map(book.sent.get, starts_ms, repeat(_NOT_SENT)) for book in books)
+    found = np.fromiter(told, np.int8, len(books) * len(starts_ms)).reshape(len(books), -1)
+    return found != _NOT_SENT, found == 1
 
 
 def forget(book: Book, before_ms: int) -> Book:
@@ -310,94 +358,86 @@ def note_gone(book: Book, known: Book, starts_ms: Iterable[int]) -> Book:
     )
 
 
-def is_over(book: Book, before_us: int) -> bool:
-    """Return whether an instance has no say, and can hide nothing, in any window from ``before_us`` on."""
-    last_us = book.complete_through_us
-    if not book.said_bye:
-        last_us = max(last_us, book.alive_from_us, book.last_arrival_us) + RETIRED_AFTER_US
-    named_ms = (*book.sent, *book.unplaced, *(start_ms for start_ms, _ in book.drops))
-    ends_us = (start_ms * 1_000 + WINDOW_US for start_ms in named_ms)
-    return max((last_us, *ends_us, *(aside.to_us for aside in book.aside.values()))) < before_us
-
-
-def _meet(span_us: tuple[int, int], firsts_us: Int64s, lasts_us: Int64s) -> Bools:
+def _meet(span_us: Sequence[int | Int64s], firsts_us: Int64s, lasts_us: Int64s) -> Bools:
     """Return which of the other spans a span meets, ends included; a span that ends before it starts meets none."""
     from_us, to_us = span_us
     return np.asarray((from_us <= to_us) & (from_us <= lasts_us) & (to_us >= firsts_us))
 
 
-def _covered(runs: Sequence[BatchRun], seqs: Int64s) -> Bools:
-    """Return whether each sequence number lies in a run."""
-    if not runs:
-        return np.zeros(len(seqs), bool)
-    firsts, lasts = np.array([run.first for run in runs]), np.array([run.last for run in runs])
-    place = np.searchsorted(firsts, seqs, side="right") - 1
-    return np.asarray((place >= 0) & (seqs <= lasts[np.maximum(place, 0)]))
+def _has_batch(runs: Sequence[BatchRun], seq: int) -> bool:
+    """Return whether a sequence number lies in a run."""
+    if not runs or seq > runs[-1].last:
+        return False
+    place = bisect_right(runs, seq, key=attrgetter("first"))
+    return place > 0 and seq <= runs[place - 1].last
 
 
-def _extend(runs: Sequence[BatchRun], new: NDArray[np.void]) -> tuple[BatchRun, ...]:
-    """Merge new batches, in order of their numbers and none of them in a run, into the runs."""
-    if not len(new):
-        return tuple(runs)
-    seqs, through_us = new["seq"], new["complete_through_us"]
-    sent_us = np.maximum(through_us, np.minimum(new["sent_at_us"], new["arrival_us"]))
-    begins = np.concatenate(([0], np.flatnonzero(np.diff(seqs) != 1) + 1))
-    ends = np.append(begins[1:], len(seqs)) - 1
-    added = map(
-        BatchRun, seqs[begins].tolist(), seqs[ends].tolist(), sent_us[begins].tolist(), through_us[ends].tolist()
-    )
+def _extend(runs: Sequence[BatchRun], new: Sequence[BatchFact]) -> tuple[BatchRun, ...]:
+    """Merge new batches, none of them in a run, into the runs."""
+    added = (BatchRun(fact.seq, fact.seq, _sent_us(fact), fact.complete_through_us) for fact in new)
     merged: list[BatchRun] = []
     for run in sorted((*runs, *added)):
         if merged and merged[-1].last + 1 == run.first:
-            run = BatchRun(merged[-1].first, run.last, merged.pop().sent_first_us, run.complete_last_us)  # noqa: PLW2901
-        merged.append(run)
+            merged[-1] = BatchRun(merged[-1].first, run.last, merged[-1].sent_first_us, run.complete_last_us)
+        else:
+            merged.append(run)
     return tuple(merged)
 
 
-def _has_later_batch(book: Book, new: NDArray[np.void]) -> bool:
+def _sent_us(fact: BatchFact) -> int:
+    return max(fact.complete_through_us, min(fact.sent_at_us, fact.arrival_us))
+
+
+def _has_later_batch(book: Book, new: Sequence[BatchFact]) -> bool:
     """Return whether the new batch with the highest number is the last of all."""
-    return len(new) > 0 and (not book.runs or int(new["seq"][-1]) > book.runs[-1].last)
+    return bool(new) and (not book.runs or new[-1].seq > book.runs[-1].last)
 
 
-def _said_bye(book: Book, new: NDArray[np.void]) -> bool:
+def _said_bye(book: Book, new: Sequence[BatchFact]) -> bool:
     """Return whether the batch with the highest number is a bye."""
-    return bool(new["kind"][-1] == BatchKind.BYE) if _has_later_batch(book, new) else book.said_bye
+    return new[-1].kind == BatchKind.BYE if _has_later_batch(book, new) else book.said_bye
 
 
-def _skew_us(book: Book, new: NDArray[np.void]) -> int:
+def _skew_us(book: Book, new: Sequence[BatchFact]) -> int:
     """Return how far ahead of its arrival the batch with the highest number was sent, as far as 64 bits go."""
     if not _has_later_batch(book, new):
         return book.skew_us
-    return max(-_MAX_US - 1, min(int(new["sent_at_us"][-1]) - int(new["arrival_us"][-1]), _MAX_US))
+    return max(_MIN_US, min(new[-1].sent_at_us - new[-1].arrival_us, _MAX_US))
 
 
 def _with_drops(known: Mapping[tuple[int, str], int], drops: Sequence[DropFact]) -> Mapping[tuple[int, str], int]:
+    if not drops:
+        return known
     counts = dict(known)
     for _, window_start_ms, count, cause in drops:
         counts[window_start_ms, cause] = counts.get((window_start_ms, cause), 0) + count
     return counts
 
 
-def _with_sent(known: Mapping[int, bool], new: NDArray[np.void]) -> Mapping[int, bool]:
-    is_near = new["window_start_ms"] * 1_000 < new["arrival_us"] + NEAR_US
-    is_of_window = np.logical_or.reduce([new["kind"] == kind for kind in WINDOW_KINDS])
-    noted = new[is_of_window & (is_near | (new["standing"] != IMPLAUSIBLE))]
-    set_aside = set(noted["window_start_ms"][noted["standing"] != IN_WINDOW].tolist())
-    starts = set(noted["window_start_ms"].tolist())
-    return {**known, **{start: start in set_aside or known.get(start, False) for start in starts}}
+def _with_sent(known: Mapping[int, bool], new: Iterable[BatchFact]) -> Mapping[int, bool]:
+    noted: dict[int, bool] = {}
+    for fact in new:
+        start_ms = fact.window_start_ms
+        is_near = start_ms * 1_000 < fact.arrival_us + NEAR_US
+        if fact.kind in WINDOW_KINDS and (is_near or fact.standing != IMPLAUSIBLE):
+            noted[start_ms] = fact.standing != IN_WINDOW or noted.get(start_ms, known.get(start_ms, False))
+    return known if noted.items() <= known.items() else {**known, **noted}
 
 
-def count_batches(facts: NDArray[np.void], is_new: Bools) -> InstanceCounts:
-    """Return the counts of batches (dtype FACTS), by which of them were new."""
-    counts, standing = facts["count"].astype(np.int64), facts["standing"]
-    return InstanceCounts(
-        batches=len(facts),
-        duplicate_batches=int((~is_new).sum()),
-        observations=int(counts.sum()),
-        duplicate_observations=int(counts[~is_new].sum()),
-        too_late=int(counts[is_new & (standing == TOO_LATE)].sum()),
-        implausible=int(counts[is_new & (standing == IMPLAUSIBLE)].sum()),
-    )
+def count_batches(facts: Iterable[BatchFact], is_new: Iterable[bool]) -> InstanceCounts:
+    """Return the counts of batches, by which of them were new."""
+    batches = duplicate_batches = observations = duplicate_observations = 0
+    of_standing = [0, 0, 0]
+    for fact, is_first in zip(facts, is_new, strict=True):
+        batches += 1
+        observations += fact.count
+        if is_first:
+            of_standing[fact.standing] += fact.count
+        else:
+            duplicate_batches += 1
+            duplicate_observations += fact.count
+    _, too_late, implausible = of_standing
+    return InstanceCounts(batches, duplicate_batches, observations, duplicate_observations, too_late, implausible)
 
 
 def _with_aside(
@@ -419,37 +459,40 @@ def _with_aside(
     return asides
 
 
-def _implausible_observations(new: NDArray[np.void]) -> list[tuple[int, int, int]]:
+def _implausible_observations(new: Iterable[BatchFact]) -> list[tuple[int, int, int]]:
     """Return from when to when they were stamped, and how many they are."""
-    chosen = new[(new["standing"] == IMPLAUSIBLE) & (new["kind"] == BatchKind.OBSERVATIONS)]
-    return list(map(tuple, chosen[["stamped_from_us", "arrival_us", "count"]].tolist()))
+    return [
+        (fact.stamped_from_us, fact.arrival_us, fact.count)
+        for fact in new
+        if fact.standing == IMPLAUSIBLE and fact.kind == BatchKind.OBSERVATIONS
+    ]
 
 
-def _implausible_packets(facts: NDArray[np.void], packets: Iterable[PacketFact]) -> Iterable[tuple[int, int, int]]:
+def _implausible_packets(facts: Sequence[BatchFact], packets: Iterable[PacketFact]) -> Iterable[tuple[int, int, int]]:
     """Yield the same of messages that were counted."""
     for packet in packets:
         fact = facts[packet.row]
-        if fact["standing"] == IMPLAUSIBLE:
-            yield int(fact["stamped_from_us"]), int(fact["arrival_us"]), packet.count
+        if fact.standing == IMPLAUSIBLE:
+            yield fact.stamped_from_us, fact.arrival_us, packet.count
 
 
 def _with_counted(
-    known: Mapping[tuple[int, int], Packet], facts: NDArray[np.void], packets: Iterable[PacketFact]
+    known: Mapping[tuple[int, int], Packet], facts: Sequence[BatchFact], packets: Iterable[PacketFact]
 ) -> Mapping[tuple[int, int], Packet]:
     counted = dict(known)
     for one in packets:
-        if facts[one.row]["standing"] == IN_WINDOW:
+        if facts[one.row].standing == IN_WINDOW:
             key = one.window_start_ms, one.stamp
             counted[key] = counted.get(key, Packet()).plus(one.packet)
     return counted
 
 
 def _with_lags(
-    known: Mapping[tuple[int, int], PackedLags], facts: NDArray[np.void], packets: Iterable[PacketFact]
+    known: Mapping[tuple[int, int], PackedLags], facts: Sequence[BatchFact], packets: Iterable[PacketFact]
 ) -> Mapping[tuple[int, int], PackedLags]:
     told: dict[tuple[int, int], list[PackedLags]] = {}
     for one in packets:
-        if one.lags and facts[one.row]["standing"] == IN_WINDOW:
+        if one.lags and facts[one.row].standing == IN_WINDOW:
             told.setdefault((one.window_start_ms, one.stamp), []).append(one.lags)
     return {**known, **{key: add_histograms([known.get(key, b""), *parts]) for key, parts in told.items()}}
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopwatch.monitor.accounting.undeclared_names import IGNORED_NODE, UNKNOWN_NODE, UNKNOWN_STREAM
-from hopwatch.monitor.kernel.books import FACTS, IMPLAUSIBLE, IN_WINDOW, DropFact, PacketFact
+from hopwatch.monitor.kernel.books import IMPLAUSIBLE, IN_WINDOW, BatchFact, DropFact, PacketFact
 from hopwatch.monitor.kernel.recent import NO_STAMPS, BatchStamps, RecentSampler
 from hopwatch.monitor.kernel.tally import instance_name
 from hopwatch.monitor.pathway import COUNT, Pathway
@@ -42,7 +42,7 @@ class _Sheet:
     """The batches of one instance in one segment, as they are gathered."""
 
     labels: dict[str, str]
-    facts: list[tuple[int, ...]] = field(default_factory=list)
+    facts: list[BatchFact] = field(default_factory=list)
     drops: list[DropFact] = field(default_factory=list)
     packets: list[PacketFact] = field(default_factory=list)
     claims: dict[int, list[tuple[int, ...]]] = field(default_factory=dict)
@@ -139,7 +139,7 @@ class SegmentAccumulator:
             )
         came = (view.seq, arrival_us, complete_through_us, view.sent_at_us)
         from_us = _stamped_from_us(data, view, arrival_us) if standing == IMPLAUSIBLE else 0
-        sheet.facts.append((*came, view.window_start_ms, from_us, view.count, view.kind, standing))
+        sheet.facts.append(BatchFact(*came, view.window_start_ms, from_us, view.count, view.kind, standing))
         if self.sampler is not None:
             self.sampler.note_arrival(arrival_us)
             if config is not None and view.node in config.pathway.declared:
@@ -215,8 +215,6 @@ def _stamped_from_us(data: envelope.Buffer, view: envelope.RecordView, arrival_u
 
 
 def _facts_row(path: str, instance: SendingInstance, sheet: _Sheet) -> JobRow:
-    facts = np.array(sheet.facts, FACTS)
-    parcel = FactSheet(
-        path, *instance, labels=sheet.labels, facts=facts, drops=tuple(sheet.drops), packets=tuple(sheet.packets)
-    ).pack()
+    told = tuple(sheet.drops), tuple(sheet.packets)
+    parcel = FactSheet(path, *instance, sheet.labels, sheet.facts, *told).pack()
     return JobRow(FACTS_ROW, "", 0, 0, None, parcel)

@@ -38,7 +38,7 @@ FINAL_STATUSES: Final = tuple(status.value for status in Status if status.is_fin
 """Statuses of a window that was judged."""
 QUANTILE_FIELDS: Final = tuple(field.name for field in fields(Quantiles))
 PATH_TIME_FIELDS: Final = tuple(field.name for field in fields(PathTime) if field.name not in {"source", "time_us"})
-TALLY_FIELDS: Final = tuple(field.name for field in fields(InstanceCounts))
+TALLY_FIELDS: Final = InstanceCounts._fields
 NODE_LAGS: Final = ("lag_in_us", "lag_out_us", "inside_us")
 DISPLACEMENT: Final = "displacement"
 NODE_DIGESTS: Final = (*NODE_LAGS, DISPLACEMENT)

@@ -19,7 +19,7 @@ from hopwatch.monitor.results import NodeResult, WindowResult
 from hopwatch.monitor.store import dialect, label_counts, rollups, tables
 from hopwatch.monitor.store.path_times import build_time_rows
 from hopwatch.monitor.store.second_counts import build_second_rows
-from hopwatch.monitor.store.tables import NODE_DIGESTS, TALLY_FIELDS, quantile_columns
+from hopwatch.monitor.store.tables import NODE_DIGESTS, quantile_columns
 
 WindowKey = tuple[str, int]
 """Stream and start of the window, µs."""
@@ -248,13 +248,17 @@ def _hole_row(hole: Hole) -> dict[str, Any]:
 def _book_row(book: Book) -> dict[str, Any]:
     row = {name: getattr(book, name) for name in ("stream", "node", "probe", "epoch_us", "first_arrival_us")}
     row |= {name: getattr(book, name) for name in ("last_arrival_us", "complete_through_us", "skew_us", "said_bye")}
-    row |= {name: getattr(book.tallies, name) for name in TALLY_FIELDS}
+    row |= book.tallies._asdict()
     row["missing_batches"] = sum(missing for missing, _, _ in book.holes())
-    row["runs"] = json.dumps(book.runs)
-    row["drops"] = json.dumps([[start_ms, cause, count] for (start_ms, cause), count in book.drops.items()])
-    row["sent"] = json.dumps(list(book.sent.items()))
-    row["aside"] = json.dumps([[minute_us, *aside] for minute_us, aside in book.aside.items()])
-    row["unplaced"] = json.dumps(list(book.unplaced.items()))
-    row["counted"] = json.dumps([[*key, *packet] for key, packet in book.counted.items()])
-    row["lags"] = json.dumps([[*key, encode_histogram(lags)] for key, lags in book.lags.items()])
+    lists: dict[str, list[Any]] = {
+        "runs": list(book.runs),
+        "drops": [[start_ms, cause, count] for (start_ms, cause), count in book.drops.items()],
+        "sent": list(book.sent.items()),
+        "aside": [[minute_us, *aside] for minute_us, aside in book.aside.items()],
+        "unplaced": list(book.unplaced.items()),
+        "counted": [[*key, *packet] for key, packet in book.counted.items()],
+        "lags": [[*key, encode_histogram(lags)] for key, lags in book.lags.items()],
+    }
+    # Most are empty, and there may be thousands of books in a micro-batch.
+    row |= {name: json.dumps(entries) if entries else "[]" for name, entries in lists.items()}
     return row

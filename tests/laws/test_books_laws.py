@@ -5,25 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
+from hopwatch.monitor.kernel import books
 from hopwatch.monitor.kernel.books import (
-    FACTS,
     IMPLAUSIBLE,
     IN_WINDOW,
     TOO_LATE,
+    BatchFact,
     Book,
     DropFact,
     InstanceCounts,
     PacketFact,
     absorb,
     forget,
-    is_over,
     judge_book,
+    judge_books,
 )
 from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.lag_histograms import add_histograms, count_lags
@@ -63,13 +64,13 @@ class Sent(NamedTuple):
         return self.kind in {BatchKind.OBSERVATIONS, BatchKind.METRICS}
 
     @property
-    def fact(self) -> tuple[int, ...]:
+    def fact(self) -> BatchFact:
         """Return the fact that the decoder makes of it."""
         through_us = min(self.through_us, self.arrival_us)
         # What is counted has no stamp: it may be as old as the instance.
         stamped_us = self.window_start_ms * 1_000 if self.observed else 0
         from_us = min(stamped_us, self.arrival_us) if self.standing == IMPLAUSIBLE else 0
-        return (*self[:2], through_us, *self[3:5], from_us, self.observed, int(self.kind), self.standing)
+        return BatchFact(*self[:2], through_us, *self[3:5], from_us, self.observed, int(self.kind), self.standing)
 
     @property
     def received(self) -> wire.Received:
@@ -110,8 +111,8 @@ def batches(draw: st.DrawFn) -> list[Sent]:
     return sent
 
 
-def _written(book: Book, sent: Sequence[Sent]) -> tuple[Book, NDArray[np.bool_]]:
-    facts = np.array([one.fact for one in sent], FACTS)
+def _written(book: Book, sent: Sequence[Sent]) -> tuple[Book, list[bool]]:
+    facts = [one.fact for one in sent]
     drops = [DropFact(row, *drop, "full") for row, one in enumerate(sent) for drop in one.drops]
     packets = [
         PacketFact(row, one.window_start_ms, 0, one.counted, 1, 1, 0, one.lags)
@@ -135,7 +136,7 @@ def test_order_splitting_and_duplicates_change_no_more_than_the_tallies(sent: li
     book, new = EMPTY, 0
     for start, end in zip([0, *cuts], [*cuts, len(come)], strict=True):
         book, is_new = _written(book, come[start:end])
-        new += int(is_new.sum())
+        new += sum(is_new)
     whole, _ = _written(EMPTY, sent)
     assert new == len(sent)
     assert replace(book, tallies=whole.tallies) == whole
@@ -222,21 +223,21 @@ def test_what_is_forgotten_is_of_windows_gone(sent: list[Sent], before_ms: int, 
     windows = starts_us, starts_us + 60 * SECOND_US, starts_us + np.array(horizons_s[: len(starts_us)]) * SECOND_US
     before, after = judge_book(book, *windows), judge_book(kept, *windows)
     assert [part.tolist() for part in before] == [part.tolist() for part in after]
-    assert not _written(kept, sent)[1].any()
+    assert not any(_written(kept, sent)[1])
     assert all(start >= before_ms for start in (*kept.sent, *(start for start, _ in kept.drops)))
 
 
-@given(batches(), MOMENTS, HORIZONS)
-def test_who_is_over_has_no_say_any_more(sent: list[Sent], before_us: int, horizons_s: list[int]) -> None:
-    """In no window that starts at that moment or later, and nothing may be hidden there; in the end all are over."""
-    book, _ = _written(EMPTY, sent)
-    starts_us = np.arange(len(horizons_s), dtype=np.int64) * 60 * SECOND_US + before_us
-    horizons_us = starts_us + np.array(horizons_s, np.int64) * SECOND_US
-    judged = judge_book(book, starts_us, starts_us + 60 * SECOND_US, horizons_us)
-    if is_over(book, before_us):
-        parts = judged.has_a_say, judged.heard, judged.dropped, judged.aside, judged.unplaced
-        assert not any(part.any() for part in parts)
-    assert is_over(book, 4_000 * SECOND_US)
+@given(st.lists(batches(), min_size=1, max_size=5), HORIZONS)
+def test_books_are_judged_together_as_each_is_alone(of_instances: list[list[Sent]], horizons_s: list[int]) -> None:
+    """In pieces, in their order."""
+    all_books = [_written(EMPTY, sent)[0] for sent in of_instances]
+    starts_us = np.array(WINDOWS_MS, np.int64) * 1_000
+    windows = starts_us, starts_us + 60 * SECOND_US, starts_us + np.array(horizons_s, np.int64) * SECOND_US
+    with patch.object(books, "BOOKS_PER_PIECE", 2):
+        pieces = list(judge_books(all_books, *windows))
+    assert [book for piece, _ in pieces for book in piece] == all_books
+    together = [[part[place].tolist() for part in judged] for piece, judged in pieces for place in range(len(piece))]
+    assert together == [[part.tolist() for part in judge_book(book, *windows)] for book in all_books]
 
 
 TALLIES: Final = st.builds(InstanceCounts, *[st.integers(0, 99)] * 6)

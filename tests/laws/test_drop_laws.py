@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopwatch.monitor.kernel import books
-from hopwatch.monitor.kernel.books import FACTS, IN_WINDOW, Book, DropFact
+from hopwatch.monitor.kernel.books import IN_WINDOW, BatchFact, Book, DropFact
 from hopwatch.monitor.kernel.window import AHEAD_US
 from hopwatch.probes import drop_counts
 from hopwatch.probes.contract.batch import Batch, BatchKind
@@ -54,8 +54,8 @@ def play(steps: list[tuple[str, object]]) -> tuple[Bench, list[tuple[int, int]]]
 
 def book_of(batches: list[Batch]) -> Book:
     """Return the book that a monitor keeps, to which each batch comes a second after it was sent."""
-    rows = [
-        (
+    facts = [
+        BatchFact(
             b.seq,
             b.sent_at_us + 1_000_000,
             b.complete_through_us,
@@ -69,7 +69,7 @@ def book_of(batches: list[Batch]) -> Book:
         for b in batches
     ]
     drops = [DropFact(row, d.window_start_ms, d.count, d.cause) for row, b in enumerate(batches) for d in b.drops]
-    return books.absorb(Book("orders", "router", "p", EPOCH_US), np.array(rows, FACTS), drops)[0]
+    return books.absorb(Book("orders", "router", "p", EPOCH_US), facts, drops)[0]
 
 
 @given(STEPS)

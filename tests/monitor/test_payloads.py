@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopwatch.monitor.kernel.books import FACTS, PacketFact
+from hopwatch.monitor.kernel.books import BatchFact, PacketFact
 from hopwatch.monitor.kernel.tally import NEVER_US, build_tally, empty_tally, merge_tallies
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import (
@@ -72,7 +72,7 @@ def test_claims_of_a_checkpoint_from_before_ids_had_kinds_are_taken() -> None:
 def test_packets_of_a_checkpoint_from_before_lags_were_read_are_taken() -> None:
     """Their lags are unknown; those of others are as they were told."""
     old, new = PacketFact(0, 60_000, 1, 7, -1, 2, 30), PacketFact(0, 60_000, 1, 7, -1, 2, 30, count_lags(np.arange(7)))
-    sheet = FactSheet("s.seg", "s", "n", "p", 0, {}, np.zeros(1, FACTS), (), (old, new))
+    sheet = FactSheet("s.seg", "s", "n", "p", 0, {}, [BatchFact(*[0] * 9)], (), (old, new))
     assert FactSheet.unpack(sheet.pack()).packets == (old, new)
     parcel = sheet.pack()
     (length,) = struct.unpack_from("<I", parcel)

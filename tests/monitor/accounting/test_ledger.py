@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hopwatch.monitor.accounting.ledger import Conclusion, Ledger, LiveWindow
 from hopwatch.monitor.kernel import masks
-from hopwatch.monitor.kernel.books import FACTS, IMPLAUSIBLE, DropFact
+from hopwatch.monitor.kernel.books import IMPLAUSIBLE, BatchFact, DropFact
 from hopwatch.monitor.kernel.journeys import RecordColumns
 from hopwatch.monitor.kernel.tally import NEVER_US, ObservedBatch, Tally, build_tally, instance_name
 from hopwatch.monitor.kernel.window import STRAGGLING_US
@@ -99,7 +99,7 @@ def sheet_of(batch: Batch, arrival_us: int) -> FactSheet:
     """Return the facts of one batch, as the decoder would write them down."""
     standing = WINDOW_POLICY.standing(batch.window_start_ms, arrival_us)
     through_us = min(batch.complete_through_us, arrival_us)
-    fact = (
+    fact = BatchFact(
         batch.seq,
         arrival_us,
         through_us,
@@ -111,8 +111,7 @@ def sheet_of(batch: Batch, arrival_us: int) -> FactSheet:
         standing,
     )
     drops = tuple(DropFact(0, drop.window_start_ms, drop.count, drop.cause) for drop in batch.drops)
-    facts = np.array([fact], FACTS)
-    return FactSheet("s.seg", batch.stream, batch.node, batch.probe, batch.epoch_us, batch.labels, facts, drops)
+    return FactSheet("s.seg", batch.stream, batch.node, batch.probe, batch.epoch_us, batch.labels, [fact], drops)
 
 
 def _arrays(batch: Batch, arrival_us: int) -> ObservedBatch:
@@ -520,10 +519,9 @@ def test_a_segment_is_needed_as_long_as_a_window_points_into_it(batch: Batch, un
 
 def test_a_segment_with_several_windows_is_needed_for_the_latest(monitor: Monitor) -> None:
     """The one that can be amended longest."""
-    facts = [
-        sheet_of(observation_batch([1], window_start_ms=window_ms(number)), at_us(200)).facts for number in (2, 0, 1)
-    ]
-    sheet = replace(sheet_of(observation_batch([1]), at_us(200)), facts=np.concatenate(facts))
+    batches = [observation_batch([1], window_start_ms=window_ms(number)) for number in (2, 0, 1)]
+    facts = [fact for batch in batches for fact in sheet_of(batch, at_us(200)).facts]
+    sheet = replace(sheet_of(observation_batch([1]), at_us(200)), facts=facts)
     assert monitor.ledger.needed_until_us(sheet) == OVER_US + 2 * WINDOW_US
 
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from hopwatch.monitor.kernel.books import (
-    FACTS,
     IMPLAUSIBLE,
     IN_WINDOW,
     MAX_DROPPED,
     TOO_LATE,
+    BatchFact,
     BatchRun,
     Book,
     DropFact,
@@ -30,7 +30,7 @@ JUST_US: Final = 1e-6
 """A microsecond, in seconds."""
 
 
-def fact(seq: int, through_s: float, kind: BatchKind = BatchKind.HEARTBEAT, **fields: Any) -> tuple[int, ...]:  # noqa: ANN401
+def fact(seq: int, through_s: float, kind: BatchKind = BatchKind.HEARTBEAT, **fields: Any) -> BatchFact:  # noqa: ANN401
     """Return what is known of a batch: it completes ``through_s`` and arrived then; without a window it has none."""
     moment_us = round(through_s * 1e6)
     known = {
@@ -44,23 +44,23 @@ def fact(seq: int, through_s: float, kind: BatchKind = BatchKind.HEARTBEAT, **fi
         "kind": kind,
         "standing": IN_WINDOW,
     }
-    return tuple(int(value) for value in (known | fields).values())
+    return BatchFact(**{name: int(value) for name, value in (known | fields).items()})
 
 
-def observed(seq: int, through_s: float, standing: int = IN_WINDOW) -> tuple[int, ...]:
+def observed(seq: int, through_s: float, standing: int = IN_WINDOW) -> BatchFact:
     """Return what is known of a batch of two observations of the window."""
     return fact(seq, through_s, BatchKind.OBSERVATIONS, window_start_ms=WINDOW_MS, count=2, standing=standing)
 
 
-def nonsense(seq: int, through_s: float, from_s: float) -> tuple[int, ...]:
+def nonsense(seq: int, through_s: float, from_s: float) -> BatchFact:
     """Return what is known of a batch of two observations with event times that cannot be, stamped since a moment."""
     known = {"window_start_ms": 10**12, "count": 2, "standing": IMPLAUSIBLE, "stamped_from_us": round(from_s * 1e6)}
     return fact(seq, through_s, BatchKind.OBSERVATIONS, **known)
 
 
-def written(*facts: tuple[int, ...], epoch_s: float = 0, drops: tuple[DropFact, ...] = ()) -> Book:
+def written(*facts: BatchFact, epoch_s: float = 0, drops: tuple[DropFact, ...] = ()) -> Book:
     """Return the book of a probe instance in which the facts are written."""
-    return absorb(Book("orders", "router", "p", round(epoch_s * 1e6)), np.array(list(facts), FACTS), drops)[0]
+    return absorb(Book("orders", "router", "p", round(epoch_s * 1e6)), facts, drops)[0]
 
 
 def judged(book: Book) -> str:
@@ -160,8 +160,8 @@ def test_a_book_with_every_fact_in_it() -> None:
         observed(0, 611),
     ]
     drops = (DropFact(1, WINDOW_MS, 3, "full"), DropFact(4, WINDOW_MS, 7, "full"))
-    book, is_new = absorb(Book("orders", "router", "p", 600_000_000), np.array(facts, FACTS), drops)
-    assert is_new.tolist() == [True, True, True, True, False]
+    book, is_new = absorb(Book("orders", "router", "p", 600_000_000), facts, drops)
+    assert is_new == [True, True, True, True, False]
     assert book.runs == (BatchRun(0, 1, 610_000_000, 620_000_000), BatchRun(3, 4, 690_000_000, 700_000_000))
     assert book.holes() == [(1, 620_000_000, 690_000_000)]
     assert (book.first_arrival_us, book.last_arrival_us) == (610_000_000, 700_000_000)
@@ -177,7 +177,7 @@ def test_a_hole_that_is_filled_is_gone() -> None:
     """The runs on both sides of it become one."""
     book = written(fact(0, 1), fact(2, 3))
     assert book.holes() == [(1, 1_000_000, 3_000_000)]
-    filled, _ = absorb(book, np.array([fact(1, 2)], FACTS))
+    filled, _ = absorb(book, [fact(1, 2)])
     assert (filled.holes(), filled.runs) == ([], (BatchRun(0, 2, 1_000_000, 3_000_000),))
 
 
@@ -186,22 +186,22 @@ def test_a_book_of_nothing_is_alive_from_its_epoch() -> None:
     book = Book("orders", "router", "p", 5)
     assert (book.alive_from_us, book.complete_through_us, book.holes()) == (5, 5, [])
     assert book.key == ("orders", "router", "p", 5)
-    assert absorb(book, np.empty(0, FACTS))[0] == book
+    assert absorb(book, [])[0] == book
 
 
 def test_a_duplicate_of_an_earlier_micro_batch_changes_the_tallies_alone() -> None:
     """A duplicate of an earlier batch changes the tallies alone, whatever it says."""
     book = written(fact(0, 900))
-    copy = np.array([fact(0, 950, BatchKind.BYE, arrival_us=900_000_000)], FACTS)
+    copy = [fact(0, 950, BatchKind.BYE, arrival_us=900_000_000)]
     again, is_new = absorb(book, copy, [DropFact(0, WINDOW_MS, 1, "full")])
-    assert not is_new.any()
+    assert is_new == [False]
     assert (judged(again), again.complete_through_us, again.tallies.duplicate_batches) == (ALL, 900_000_000, 1)
 
 
 def test_skew_is_that_of_the_last_batch() -> None:
     """Of the batch with the highest number, not of the one that was read last."""
     book = written(fact(1, 700, sent_at_us=703_000_000))
-    later, _ = absorb(book, np.array([fact(0, 690, sent_at_us=600_000_000)], FACTS))
+    later, _ = absorb(book, [fact(0, 690, sent_at_us=600_000_000)])
     assert later.skew_us == 3_000_000
 
 

@@ -105,7 +105,7 @@ def test_the_books_get_a_fact_for_every_batch(tmp_path: Path) -> None:
     )
     sheet = sheet_of(rows_of(write_segment(tmp_path / "s.seg", *kinds, arrival_us=at_us(70))))
     assert (sheet.stream, sheet.node, sheet.probe, sheet.epoch_us) == ("orders", "a", "probe-of-a", at_us(-10))
-    assert sheet.facts.tolist() == [
+    assert list(sheet.facts) == [
         (0, at_us(70), at_us(65), at_us(65), START_MS, 0, 0, BatchKind.HEARTBEAT, IN_WINDOW),
         (1, at_us(70), at_us(65), at_us(66), START_MS, 0, 2, BatchKind.OBSERVATIONS, IN_WINDOW),
         (2, at_us(70), at_us(65), at_us(65), START_MS, 0, 0, BatchKind.BYE, IN_WINDOW),
@@ -116,7 +116,7 @@ def test_a_clock_that_is_ahead_completes_nothing_beyond_the_arrival(tmp_path: Pa
     """A batch completes nothing beyond its own arrival."""
     ahead = make_batch(BatchKind.HEARTBEAT, complete_through_us=at_us(500))
     sheet = sheet_of(rows_of(write_segment(tmp_path / "s.seg", ahead, arrival_us=at_us(70))))
-    assert sheet.facts["complete_through_us"].tolist() == [at_us(70)]
+    assert [fact.complete_through_us for fact in sheet.facts] == [at_us(70)]
 
 
 def test_drops_stand_beside_the_batch_that_reported_them(tmp_path: Path) -> None:
@@ -281,8 +281,8 @@ def test_what_came_at_the_wrong_time_is_a_fact_that_counts_nothing(
 ) -> None:
     """The batch's own arrival decides; one that came too early is claimed all the same, so that its copy is known."""
     rows = rows_of(write_segment(tmp_path / "s.seg", GOOD, arrival_us=arrival_us))
-    facts = sheet_of(rows).facts
-    assert (facts["seq"].tolist(), facts["count"].tolist(), facts["standing"].tolist()) == ([0], [2], [standing])
+    (fact,) = sheet_of(rows).facts
+    assert (fact.seq, fact.count, fact.standing) == (0, 2, standing)
     claims = [Claims.unpack(row.payload) for row in rows[CLAIMS_ROW]]
     found = [(claim.observations, bool((claim.refs["count"] == EARLY).all())) for claim in claims]
     assert found == {"early": [(0, True)], "counted": [(2, False)], "not at all": []}[claimed]
@@ -293,7 +293,7 @@ def test_event_times_of_another_age_spoil_nothing(moment_us: int, tmp_path: Path
     """A batch of 1970 or 2099 between two good ones leaves their claims and the clock as they are."""
     odd = observation_batch([9], seq=1, window_start_ms=moment_us // 1_000)
     rows = rows_of(write_segment(tmp_path / "s.seg", GOOD, odd, observation_batch([3], seq=2), arrival_us=at_us(70)))
-    assert sheet_of(rows).facts["standing"].tolist() == [IN_WINDOW, IMPLAUSIBLE, IN_WINDOW]
+    assert [fact.standing for fact in sheet_of(rows).facts] == [IN_WINDOW, IMPLAUSIBLE, IN_WINDOW]
     assert [Claims.unpack(row.payload).refs["seq"].tolist() for row in rows[CLAIMS_ROW]] == [[0, 2]]
     assert rows[CLOCK_ROW][0].clock_us == at_us(70)
 
@@ -323,7 +323,7 @@ def test_the_arrival_is_the_files_modification_time(tmp_path: Path) -> None:
     """In whole µs, rounded down; nothing in the records moves it."""
     path = write_segment(tmp_path / "s.seg", make_batch(BatchKind.HEARTBEAT, sent_at_us=at_us(900)))
     os.utime(path, ns=(0, at_us(70) * 1_000 + 999))
-    assert sheet_of(rows_of(path)).facts["arrival_us"].tolist() == [at_us(70)]
+    assert [fact.arrival_us for fact in sheet_of(rows_of(path)).facts] == [at_us(70)]
 
 
 def test_the_last_row_is_the_latest_arrival_that_was_read(tmp_path: Path) -> None:

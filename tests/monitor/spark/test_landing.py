@@ -116,8 +116,8 @@ def test_what_is_landed_is_what_a_spool_would_hold(
     assert pack_tally(claimed(by_topic)) == pack_tally(
         claim_reader.tally_claims(STREAM_CONFIGS["orders"], claims, at_us(60))
     )
-    facts = [FactSheet.unpack(row.payload).facts.tobytes() for row in by_spool if row.kind == FACTS_ROW]
-    assert [FactSheet.unpack(row.payload).facts.tobytes() for row in by_topic[FACTS_ROW]] == facts
+    facts = [FactSheet.unpack(row.payload).facts for row in by_spool if row.kind == FACTS_ROW]
+    assert [FactSheet.unpack(row.payload).facts for row in by_topic[FACTS_ROW]] == facts
 
 
 def test_each_record_has_an_arrival_of_its_own(tmp_path: Path) -> None:
@@ -130,7 +130,8 @@ def test_each_record_has_an_arrival_of_its_own(tmp_path: Path) -> None:
     rows = landed(tmp_path, early + late)
     assert claimed(rows).last_first_sighting_us == at_us(90)
     assert rows[CLOCK_ROW][0].clock_us == at_us(90)
-    assert FactSheet.unpack(rows[FACTS_ROW][0].payload).facts["arrival_us"].tolist() == [at_us(80), at_us(90)]
+    (sheet,) = map(FactSheet.unpack, [row.payload for row in rows[FACTS_ROW]])
+    assert [fact.arrival_us for fact in sheet.facts] == [at_us(80), at_us(90)]
 
 
 def test_the_clock_waits_for_partitions_that_are_behind(tmp_path: Path) -> None:

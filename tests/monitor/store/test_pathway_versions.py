@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -150,8 +149,8 @@ def test_a_stream_that_is_not_configured_any_more_is_removed_by_a_version(engine
         (6 * WINDOW_US, False),
         (WINDOW_US, True),
     ]
-    minutes = np.array([START_US + minute * WINDOW_US for minute in (0, 1, 5, 6)])
-    assert again.find_declared("a", minutes).tolist() == [True, False, False, True]
+    minutes = [START_US + minute * WINDOW_US for minute in (0, 1, 5, 6)]
+    assert again.find_declared("a", minutes) == [True, False, False, True]
 
 
 def test_a_stream_that_is_taken_out_and_put_back_within_its_minute_has_one_version(engine: Engine) -> None:

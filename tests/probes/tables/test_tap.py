@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hopwatch.monitor.kernel.books import FACTS, Accounts, Book, DropFact, absorb, judge_book
+from hopwatch.monitor.kernel.books import Accounts, BatchFact, Book, DropFact, absorb, judge_book
 from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import WINDOW_US
@@ -32,13 +32,13 @@ def judge(tapped: TappedTable, minutes: list[int]) -> dict[str, Accounts]:
         by_instance.setdefault(batch.probe, []).append(batch)
     found = {}
     for probe, batches in by_instance.items():
-        facts = np.zeros(len(batches), FACTS)
+        facts = []
         drops = []
         for row, batch in enumerate(batches):
-            facts[row] = (
+            facts.append(BatchFact(
                 batch.seq, tapped.place.clock.us, batch.complete_through_us, batch.sent_at_us, batch.window_start_ms,
                 0, batch.count, batch.kind, 0,
-            )  # fmt: skip
+            ))  # fmt: skip
             drops += [DropFact(row, drop.window_start_ms, drop.count, drop.cause) for drop in batch.drops]
         book, _ = absorb(Book("orders", "router", probe, batches[0].epoch_us), facts, drops)
         found[probe] = judge_book(book, starts, starts + WINDOW_US, starts + WINDOW_US + TRANSIT_US)
