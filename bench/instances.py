@@ -36,7 +36,7 @@ STEPS_PER_FLUSH: Final = 20
 STOP_S: Final = 60.0
 START_S: Final = 30.0
 """Time for the broker and the monitor to start, before the first record is sent."""
-ENCODE_S: Final = 80e-6
+ENCODE_S: Final = 200e-6
 """Time that a record takes to be made, at most: all are made before the first is sent."""
 LAST_S: Final = 60.0
 """End of a run by which it is judged."""

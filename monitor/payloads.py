@@ -10,7 +10,7 @@ import json
 import struct
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -226,7 +226,8 @@ class OffsetRun:
 
     def longer(self, offset: int, arrival_us: int) -> OffsetRun:
         """Return the run with the next record."""
-        return replace(self, last=offset, last_arrival_us=max(self.last_arrival_us, arrival_us))
+        latest_us = max(self.last_arrival_us, arrival_us)
+        return OffsetRun(self.place, self.first, offset, self.first_arrival_us, latest_us)
 
     def pack(self) -> bytes:
         """Return the parcel."""

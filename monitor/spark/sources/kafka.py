@@ -36,6 +36,8 @@ MIN_GROWTH: Final = 1.25
 """Growth of the limit for which the query is worth starting again."""
 MAX_GROWTH: Final = 8.0
 """Growth of the limit at once: a batch of few records tells little of many."""
+MAX_INTERVALS: Final = 3
+"""Intervals of a trigger that one may take under a backlog: what it costs apart from its records, it costs once."""
 MIN_TOOK_S: Final = 0.001
 RECORDS_PER_BATCH: Final = 64
 """Records that go to a worker at once, of up to 4 MiB each and 150 KB as a rule."""
@@ -48,7 +50,7 @@ _SCRAM: Final = f"{_LOGIN}.scram.ScramLoginModule"
 class KafkaSource:
     """A topic, and the folder where its records are landed; it has to be one that all workers share.
 
-    A trigger reads ``max_records`` of a backlog; ``is_adaptive`` lets that grow while triggers have time left.
+    A trigger reads ``max_records`` of a backlog; ``is_adaptive`` lets that grow while triggers are short.
     """
 
     place: KafkaPlace
@@ -164,11 +166,12 @@ class KafkaSource:
         return whole._replace(is_limited=whole.records > most)
 
     def widen(self, batch: CommittedBatch, trigger_us: int) -> KafkaSource | None:
-        """Return this topic with a higher limit, if a batch was full and left most of its trigger unused; else None."""
+        """Return this topic with a higher limit if a batch was full and its trigger short; else None."""
         if not self.is_adaptive or batch.records < FULL_SHARE * self.max_records:
             return None
-        # At the same pace so many records would have filled the trigger.
-        fitting = int(self.max_records * min(MAX_GROWTH, trigger_us / 1e6 / max(batch.took_s, MIN_TOOK_S)))
+        # At the same pace so many records would have taken as long as one may take.
+        longest_s = MAX_INTERVALS * trigger_us / 1e6
+        fitting = int(self.max_records * min(MAX_GROWTH, longest_s / max(batch.took_s, MIN_TOOK_S)))
         limit = min(fitting, MAX_RECORDS_PER_TRIGGER)
         return replace(self, max_records=limit) if limit >= MIN_GROWTH * self.max_records else None
 

@@ -70,20 +70,20 @@ def of_batch(records: int, took_s: float) -> CommittedBatch:
 @pytest.mark.parametrize(
     ("records", "took_s", "limit"),
     [
-        (2_000, 1.0, 10_000),
-        (1_990, 2.5, 4_000),
+        (2_000, 3.0, 10_000),
+        (1_990, 7.5, 4_000),
         (2_000, 0.0, 16_000),
-        (2_000, 4.0, 2_500),
-        (2_000, 4.1, None),
+        (2_000, 12.0, 2_500),
+        (2_000, 12.1, None),
         (2_000, 60.0, None),
         (1_700, 1.0, None),
         (0, 0.1, None),
     ],
 )
-def test_full_batches_that_leave_time_let_a_trigger_read_more(
+def test_full_batches_let_a_trigger_read_more_up_to_three_intervals(
     source: KafkaSource, records: int, took_s: float, limit: int | None
 ) -> None:
-    """As many more as the trigger has time for, eight times at most; not for a few more, and never fewer."""
+    """As many more as three intervals have time for, eight times at most; not for a few more, and never fewer."""
     adaptive = replace(source, max_records=2_000, is_adaptive=True)
     wider = adaptive.widen(of_batch(records, took_s), 5_000_000)
     assert wider == (None if limit is None else replace(adaptive, max_records=limit))
