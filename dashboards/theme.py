@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hopwatch.dashboards.views.pathway import MAX_CLOSE_COLUMNS, MAX_COLUMNS
+from hopwatch.dashboards.views.pathway import MAX_COLUMNS, MAX_SCROLLED_COLUMNS
 from hopwatch.display.colours import DARK, LIGHT, Palette, build_css_variables
 
 COLUMN_PX: Final = 115
-CLOSE_COLUMN_PX: Final = 48
+CLOSE_COLUMN_PX: Final = 74
 """Minimum widths of a pathway's column: with figures, and with names alone."""
 
 OPTIONS: Final[dict[str, Any]] = {
@@ -43,7 +43,7 @@ def _build_graph_styles() -> str:
     """Return how wide a pathway of so many columns is at least, so that no name lies on another."""
     return "".join(
         f'.st-key-graph-{columns} [data-testid="stEChartsChart"] {{min-width: {px}px;}}\n'
-        for columns in range(1, MAX_CLOSE_COLUMNS + 1)
+        for columns in range(1, MAX_SCROLLED_COLUMNS + 1)
         if (px := columns * (CLOSE_COLUMN_PX if columns > MAX_COLUMNS else COLUMN_PX))
     )
 

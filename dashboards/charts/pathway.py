@@ -14,7 +14,7 @@ MIN_HEIGHT_PX: Final = 225
 MAX_NAME_CHARS: Final = 18
 CLOSE_ROW_PX: Final = 54
 CLOSE_SIDE_PX: Final = 40
-CLOSE_NAME_CHARS: Final = 7
+CLOSE_NAME_CHARS: Final = 11
 """Of a longer name the end is shown: nodes of a kind are numbered there."""
 
 
@@ -64,7 +64,9 @@ def build_options(drawing: PathwayDrawing, palette: Palette, chosen: str) -> dic
 
 def _build_close_node(node: PathwayNode, palette: Palette, *, is_chosen: bool) -> dict[str, Any]:
     name = node.name if len(node.name) <= CLOSE_NAME_CHARS else f"…{node.name[1 - CLOSE_NAME_CHARS :]}"
-    style = {"fontSize": 10.5, "color": palette.text, "formatter": f"{node.mark.icon} {name}"}
+    # Edges that pass below a name do not cross it.
+    ground = {"backgroundColor": palette.ground, "padding": [1, 2]}
+    style = {"fontSize": 10.5, "color": palette.text, "formatter": f"{node.mark.icon} {name}"} | ground
     return {"itemStyle": _build_ring(node, palette, is_chosen=is_chosen), "label": style}
 
 

@@ -207,7 +207,9 @@ def _draw_graph(context: PageContext, stretch: StreamRange, one: StepResult | No
     seen = f"graph {recent.through_us if recent else 0}"
     drawing, graph = context.memoize(stretch, seen, lambda: _build_graph(context, stretch, one, recent))
     high = drawn.compute_height_px(drawing)
-    left, right = st.columns([5, 3], gap="medium")
+    # A long one has all the width that there is.
+    left, right = (st.container(), st.container()) if drawing.is_close else st.columns([5, 3], gap="medium")
+    beside_px = drawn.MIN_HEIGHT_PX if drawing.is_close else high
     with left.container(border=True, height=STRETCH):
         note, stream = (
             "Click a node to look at it. Dashed: one of several ways; what was lost on them stands where they begin.",
@@ -217,7 +219,7 @@ def _draw_graph(context: PageContext, stretch: StreamRange, one: StepResult | No
         nodes, chosen = stretch.graph.nodes, context.address.node
         key = f"pathway-{context.address.node}-{context.address.window_us}"
         # Where it is narrower than its names have room, it is scrolled.
-        with st.container(key=f"graph-{drawing.columns}"):
+        with st.container(key=f"graph-{min(drawing.columns, pathway.MAX_SCROLLED_COLUMNS)}"):
             st.echarts_chart(
                 graph,
                 key=key,
@@ -236,7 +238,9 @@ def _draw_graph(context: PageContext, stretch: StreamRange, one: StepResult | No
         points = series.build_share_points(one, nodes) if one is not None else ()
         if points:
             said = ", ".join(f"{point.line} {point.text} ({point.part})" for point in points)
-            st.echarts_chart(shares.build_options(points, nodes, context.palette), key="shares", height=high, alt=said)
+            st.echarts_chart(
+                shares.build_options(points, nodes, context.palette), key="shares", height=beside_px, alt=said
+            )
         else:
             st.html('<p class="hw-note">No node stamps both sides.</p>')
 

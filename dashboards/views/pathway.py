@@ -17,7 +17,10 @@ from hopwatch.monitor.texts import loss_bounds
 MAX_COLUMNS: Final = 8
 """As many nodes in a row have room for their figures."""
 MAX_CLOSE_COLUMNS: Final = 14
-"""As many have room for their names: in lines, each back the way that the one before came."""
+"""As many have room for their names: a chain is in lines, each back the way that the one before came."""
+
+MAX_SCROLLED_COLUMNS: Final = 40
+"""Columns of a pathway with branches beyond which names may lie on each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +86,9 @@ def build_drawing(
     columns = _compute_columns(graph)
     rows = _compute_rows(columns)
     is_close = max(columns, default=0) >= MAX_COLUMNS
-    if is_close:
-        columns, rows = _fold_lines(columns, rows)
+    if is_close and not any(rows):
+        # With several nodes in a column, edges from line to line would cross them: such a drawing is scrolled.
+        columns, rows = _fold_lines(columns)
     found = {node.node: node for node in one.nodes} if one else {}
     now = {node.node: f"now {describe_traffic(node)}" for node in recent.nodes} if recent else {}
     nodes = []
@@ -157,12 +161,12 @@ def _compute_rows(columns: tuple[int, ...]) -> tuple[float, ...]:
     return tuple(rows)
 
 
-def _fold_lines(columns: tuple[int, ...], rows: tuple[float, ...]) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Return where nodes stand if the drawing is folded to lines, the lines' middle at 0."""
-    high, lines = max(rows) - min(rows) + 1, max(columns) // MAX_CLOSE_COLUMNS
+def _fold_lines(columns: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """Return where the nodes of a chain stand if it is folded to lines, the lines' middle at 0."""
+    lines = max(columns) // MAX_CLOSE_COLUMNS
     folded = []
-    for column, row in zip(columns, rows, strict=True):
+    for column in columns:
         line, place = divmod(column, MAX_CLOSE_COLUMNS)
         back = line % 2 == 1
-        folded.append((MAX_CLOSE_COLUMNS - 1 - place if back else place, row + (line - lines / 2) * high))
+        folded.append((MAX_CLOSE_COLUMNS - 1 - place if back else place, line - lines / 2))
     return tuple(column for column, _ in folded), tuple(row for _, row in folded)

@@ -80,10 +80,10 @@ def test_a_comparison_that_is_overdue_is_loud(healthy: Engine, tmp_path: Path) -
 
 def test_what_the_self_test_rejects_is_not_among_all_streams(tmp_path: Path) -> None:
     """Only the page of its own stream has it."""
-    odd = window(9, stream=SELFTEST_STREAM, nodes={"b": {"rejected": 77}})
+    odd = window(9, stream=SELFTEST_STREAM, nodes={"b": {"rejected": 54_321}})
     compare(fill(store_url(tmp_path), *build_windows(), odd), NOW_MINUTE - 2)
-    assert "77" not in plain(read_page(open_page(store_url(tmp_path), page="quality")))
-    assert "77" in plain(read_page(open_page(store_url(tmp_path), page="quality", stream=SELFTEST_STREAM)))
+    assert "54,321" not in plain(read_page(open_page(store_url(tmp_path), page="quality")))
+    assert "54,321" in plain(read_page(open_page(store_url(tmp_path), page="quality", stream=SELFTEST_STREAM)))
 
 
 def test_a_self_test_alone_leaves_the_first_steps_on_the_overview(tmp_path: Path) -> None:

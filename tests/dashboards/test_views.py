@@ -295,8 +295,8 @@ def test_no_loss_that_is_seen_is_unknown_where_more_may_be_lost() -> None:
 
 
 @given(st.integers(1, 60), st.integers(1, 3))
-def test_a_long_pathway_is_folded_and_no_node_hides_another(length: int, wide: int) -> None:
-    """Each node has a place of its own, and the next column is beside or below it; a short one is a line."""
+def test_a_long_chain_is_folded_and_no_node_hides_another(length: int, wide: int) -> None:
+    """Each node has a place of its own, and the next column is beside or below it; with branches none is folded."""
     names = tuple(f"n{place}" for place in range(length * wide))
     edges = tuple(
         Edge(place * wide, (place + 1) * wide + other, is_required=True)
@@ -307,7 +307,9 @@ def test_a_long_pathway_is_folded_and_no_node_hides_another(length: int, wide: i
     places = [(node.column, node.row) for node in drawing.nodes]
     assert len(set(places)) == len(names)
     assert drawing.is_close is (length > pathway.MAX_COLUMNS)
-    assert max(node.column for node in drawing.nodes) < max(pathway.MAX_COLUMNS, pathway.MAX_CLOSE_COLUMNS)
+    longest = max(pathway.MAX_COLUMNS, pathway.MAX_CLOSE_COLUMNS) if wide == 1 else length
+    assert drawing.columns == min(length, longest)
+    assert wide == 1 or [node.column for node in drawing.nodes] == [place // wide for place in range(length * wide)]
     assert all(abs(places[one.source][0] - places[one.target][0]) <= 1 for one in drawing.arrows)
     rows = [row for _, row in places]
     assert min(rows) == -max(rows)
