@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 import sqlalchemy
@@ -47,6 +47,7 @@ _SESSION: Final = "; ".join(
 _LOCK_KEY: Final = "hashtextextended('hopwatch {} ' || current_schema(), 0)"
 _WRITE_LOCK: Final = f"SELECT pg_advisory_xact_lock({_LOCK_KEY.format('transaction')})"
 _MONITOR_LOCK: Final = f"SELECT pg_try_advisory_lock({_LOCK_KEY.format('monitor')})"
+_MONITOR_UNLOCK: Final = "SELECT pg_advisory_unlock_all()"
 _SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
 _DISK_FULL, _TOO_MANY, _NO_RIGHT, _READ_ONLY, _LOCKED = "53100", "53300", "42501", "25006", "55P03"
@@ -170,8 +171,12 @@ class _SessionLock:
         return False
 
     def release(self) -> None:
-        """Release the lock by closing its connection."""
+        """Release the lock, and close its connection."""
         if self._connection is not None:
+            # A server that has much to do lets go of a closed connection later than we end, and a program that comes
+            # behind us would be refused. Of a connection that died there is nothing to release.
+            with suppress(DBAPIError):
+                self._connection.exec_driver_sql(_MONITOR_UNLOCK)
             self._connection.invalidate()
             self._connection.close()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Connection, Engine, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, InternalError, OperationalError
 
@@ -56,6 +56,15 @@ def test_a_second_monitor_is_refused(url: str) -> None:
         assert process.stdin is not None
         process.stdin.close()
         assert process.wait() == 0
+    with dialect.lock_store(url):
+        pass
+
+
+def test_a_lock_is_released_before_its_session_ends(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that has much to do lets go of a closed connection later than the program ends."""
+    with monkeypatch.context() as patch, dialect.lock_store(url):
+        for name in ("invalidate", "close"):
+            patch.setattr(Connection, name, lambda _: None)
     with dialect.lock_store(url):
         pass
 
