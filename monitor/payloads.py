@@ -94,19 +94,7 @@ class Claims:
         return cls(**header, refs=refs)
 
 
-_FACTS: Final = np.dtype(
-    [
-        ("seq", "<i8"),
-        ("arrival_us", "<i8"),
-        ("complete_through_us", "<i8"),
-        ("sent_at_us", "<i8"),
-        ("window_start_ms", "<i8"),
-        ("stamped_from_us", "<i8"),
-        ("count", "<i4"),
-        ("kind", "u1"),
-        ("standing", "u1"),
-    ]
-)
+_FACTS: Final = np.dtype(list(zip(BatchFact._fields, (*["<i8"] * 6, "<i4", "u1", "u1"), strict=True)))
 
 
 @dataclass(frozen=True, slots=True)

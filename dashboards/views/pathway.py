@@ -18,7 +18,6 @@ MAX_COLUMNS: Final = 8
 """As many nodes in a row have room for their figures."""
 MAX_CLOSE_COLUMNS: Final = 14
 """As many have room for their names: a chain is in lines, each back the way that the one before came."""
-
 MAX_SCROLLED_COLUMNS: Final = 40
 """Columns of a pathway with branches beyond which names may lie on each other."""
 

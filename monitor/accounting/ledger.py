@@ -33,6 +33,7 @@ from hopwatch.monitor.kernel.books import (
     absorb,
     count_batches,
     forget,
+    is_over,
     judge_books,
 )
 from hopwatch.monitor.kernel.bounds import NodeBooks
@@ -166,9 +167,8 @@ class Ledger:
             is_placed = self._find_placed(key, [fact.window_start_ms for fact in facts])
             if not all(is_placed):
                 tallies = before.tallies.plus(count_batches(compress(facts, is_placed), compress(is_new, is_placed)))
-                unplaced = [
-                    fact for fact, *is_one in zip(facts, is_new, is_placed, strict=True) if is_one == [True, False]
-                ]
+                rows = zip(facts, is_new, is_placed, strict=True)
+                unplaced = [fact for fact, is_first, is_here in rows if is_first and not is_here]
                 book = self._count_unplaced(replace(book, tallies=tallies), unplaced)
             self._put(book)
             if key[0] in self.rules:
@@ -516,7 +516,8 @@ def _node_books(
     counts = np.zeros((len(NodeBooks.__dataclass_fields__), len(declared), len(starts)), np.int64)
     undeclared: dict[str, NDArray[np.int64]] = {}
     packets: dict[tuple[int, int], list[CountedInstance]] = {}
-    listed = [book for book in books if book.node not in rules.ignore_nodes]
+    first_us = int(starts[0])
+    listed = [book for book in books if book.node not in rules.ignore_nodes and not is_over(book, first_us)]
     for piece, judged in judge_books(listed, starts, starts + WINDOW_US, horizons):
         of_books = _as_counts(judged)
         by_node: dict[str, list[int]] = {}

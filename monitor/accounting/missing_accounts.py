@@ -55,12 +55,9 @@ def find_missing_accounts(
         is_open = judged.has_a_say & ~judged.complete
         for place in np.flatnonzero(is_open.any(axis=1)).tolist():
             book, here = piece[place], is_open[place]
-            missing = sum(count for count, _, _ in book.holes())
             since_us = max(book.alive_from_us, book.complete_through_us)
             dropped = int(judged.dropped[place][here].sum())
-            found.append(
-                MissingAccount(book.node, book.probe, book.epoch_us, since_us, missing, dropped, int(here.sum()))
-            )
+            found.append(MissingAccount(*book.key[1:], since_us, book.missing_batches, dropped, int(here.sum())))
     return sorted(found, key=lambda one: (-one.windows, one.since_us, one.node, one.probe))
 
 

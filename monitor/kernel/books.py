@@ -1,7 +1,7 @@
 """Books: the batches received from a probe instance, and how complete its account of a window is.
 
 Silence, loss and ignorance are three things, and the books tell them apart. A book is a value: :func:`absorb` returns a
-new one; :func:`judge_book` judges it against windows. All moments are µs since 1970.
+new one; :func:`judge_books` judges books against windows. All moments are µs since 1970.
 """
 
 from __future__ import annotations
@@ -193,6 +193,11 @@ class Book:
         """Return whether batches are missing before the last one."""
         return len(self.runs) > 1 or (bool(self.runs) and self.runs[0].first > 0)
 
+    @property
+    def missing_batches(self) -> int:
+        """Number of batches that are missing before the last one."""
+        return sum(missing for missing, _, _ in self.holes())
+
     def holes(self) -> list[tuple[int, int, int]]:
         """Return (missing batches, from, to) for each hole: the moments that its batches may speak of.
 
@@ -358,6 +363,19 @@ def note_gone(book: Book, known: Book, starts_ms: Iterable[int]) -> Book:
     )
 
 
+def is_over(book: Book, before_us: int) -> bool:
+    """Return whether an instance has no say, and can hide nothing, in any window from ``before_us`` on."""
+    last_us = book.complete_through_us
+    if not book.said_bye:
+        last_us = max(last_us, book.alive_from_us, book.last_arrival_us) + RETIRED_AFTER_US
+    if last_us >= before_us:
+        # So it is with all that live: what they sent is not looked through.
+        return False
+    named_ms = (*book.sent, *book.unplaced, *(start_ms for start_ms, _ in book.drops))
+    ends_us = (start_ms * 1_000 + WINDOW_US for start_ms in named_ms)
+    return all(end_us < before_us for end_us in chain(ends_us, (aside.to_us for aside in book.aside.values())))
+
+
 def _meet(span_us: Sequence[int | Int64s], firsts_us: Int64s, lasts_us: Int64s) -> Bools:
     """Return which of the other spans a span meets, ends included; a span that ends before it starts meets none."""
     from_us, to_us = span_us
@@ -427,7 +445,7 @@ def _with_sent(known: Mapping[int, bool], new: Iterable[BatchFact]) -> Mapping[i
 def count_batches(facts: Iterable[BatchFact], is_new: Iterable[bool]) -> InstanceCounts:
     """Return the counts of batches, by which of them were new."""
     batches = duplicate_batches = observations = duplicate_observations = 0
-    of_standing = [0, 0, 0]
+    of_standing = dict.fromkeys((IN_WINDOW, TOO_LATE, IMPLAUSIBLE), 0)
     for fact, is_first in zip(facts, is_new, strict=True):
         batches += 1
         observations += fact.count
@@ -436,8 +454,8 @@ def count_batches(facts: Iterable[BatchFact], is_new: Iterable[bool]) -> Instanc
         else:
             duplicate_batches += 1
             duplicate_observations += fact.count
-    _, too_late, implausible = of_standing
-    return InstanceCounts(batches, duplicate_batches, observations, duplicate_observations, too_late, implausible)
+    set_aside = of_standing[TOO_LATE], of_standing[IMPLAUSIBLE]
+    return InstanceCounts(batches, duplicate_batches, observations, duplicate_observations, *set_aside)
 
 
 def _with_aside(

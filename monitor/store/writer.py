@@ -249,7 +249,7 @@ def _book_row(book: Book) -> dict[str, Any]:
     row = {name: getattr(book, name) for name in ("stream", "node", "probe", "epoch_us", "first_arrival_us")}
     row |= {name: getattr(book, name) for name in ("last_arrival_us", "complete_through_us", "skew_us", "said_bye")}
     row |= book.tallies._asdict()
-    row["missing_batches"] = sum(missing for missing, _, _ in book.holes())
+    row["missing_batches"] = book.missing_batches
     lists: dict[str, list[Any]] = {
         "runs": list(book.runs),
         "drops": [[start_ms, cause, count] for (start_ms, cause), count in book.drops.items()],

@@ -23,6 +23,7 @@ from hopwatch.monitor.kernel.books import (
     PacketFact,
     absorb,
     forget,
+    is_over,
     judge_book,
     judge_books,
 )
@@ -238,6 +239,19 @@ def test_books_are_judged_together_as_each_is_alone(of_instances: list[list[Sent
     assert [book for piece, _ in pieces for book in piece] == all_books
     together = [[part[place].tolist() for part in judged] for piece, judged in pieces for place in range(len(piece))]
     assert together == [[part.tolist() for part in judge_book(book, *windows)] for book in all_books]
+
+
+@given(batches(), MOMENTS, HORIZONS)
+def test_who_is_over_has_no_say_any_more(sent: list[Sent], before_us: int, horizons_s: list[int]) -> None:
+    """In no window that starts at that moment or later, and nothing may be hidden there; in the end all are over."""
+    book, _ = _written(EMPTY, sent)
+    starts_us = np.arange(len(horizons_s), dtype=np.int64) * 60 * SECOND_US + before_us
+    horizons_us = starts_us + np.array(horizons_s, np.int64) * SECOND_US
+    judged = judge_book(book, starts_us, starts_us + 60 * SECOND_US, horizons_us)
+    if is_over(book, before_us):
+        parts = judged.has_a_say, judged.heard, judged.dropped, judged.aside, judged.unplaced
+        assert not any(part.any() for part in parts)
+    assert is_over(book, 4_000 * SECOND_US)
 
 
 TALLIES: Final = st.builds(InstanceCounts, *[st.integers(0, 99)] * 6)
