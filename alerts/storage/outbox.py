@@ -73,6 +73,22 @@ class Delivery:
 _OPEN: Final = (DeliveryState.WAITING.value, DeliveryState.STANDING.value)
 _FRESH: Final = {"state": DeliveryState.WAITING.value, "next_try_us": 0, "tries": 0}
 _outbox, _history, _incidents = tables.alert_outbox.c, tables.alert_history.c, tables.alert_incidents.c
+# The dispatcher asks again and again; to build these conditions takes longer than to answer them.
+_before = tables.alert_outbox.alias("before").c
+_waits_before = (_before.key == _outbox.key) & (_before.channel == _outbox.channel)
+_waits_before &= (_before.number < _outbox.number) & (_before.state == DeliveryState.WAITING.value)
+_is_first = ~select(_before.number).where(_waits_before).exists()
+_is_new = (_outbox.event == Event.FIRING.value) & (_outbox.state == DeliveryState.WAITING.value)
+_ending = tables.alert_outbox.alias("ending")
+_is_end = (_ending.c.key == _outbox.key) & (_ending.c.channel == _outbox.channel)
+_is_end &= (_ending.c.number > _outbox.number) & (_ending.c.event == Event.RESOLVED.value)
+_is_end &= _ending.c.state == DeliveryState.WAITING.value
+_ENDED: Final = (
+    select(_outbox.number, _outbox.channel, _outbox.key, _ending.c.number.label("ended"))
+    .join(_ending, _is_end)
+    .order_by(_outbox.number)
+)
+"""Firing notifications that wait, each with the resolved one that waits behind it."""
 
 
 def enqueue(connection: Connection, notifications: Iterable[Notification], channels: Sequence[Sequence[str]]) -> None:
@@ -161,11 +177,12 @@ def query_backlog(engine: Engine, now_us: int) -> tuple[set[str], dict[str, Chan
     Raises:
         StoreError: the store cannot be read.
     """
+    waiting = _outbox.state == DeliveryState.WAITING.value
     query = select(_outbox.channel, func.count(), func.min(_outbox.created_us)).group_by(_outbox.channel)
     with schema.open_snapshot(engine) as connection:
         silenced = query_silenced_rows(connection, now_us)
         due = set(connection.execute(select(_outbox.channel).where(*_is_due(now_us, silenced)).distinct()).scalars())
-        rows = connection.execute(query.where(_outbox.state == DeliveryState.WAITING.value, ~_is_held(silenced)))
+        rows = connection.execute(query.where(waiting, ~(_is_new & silenced)))
         return due, {channel: ChannelBacklog(int(count), int(oldest_us)) for channel, count, oldest_us in rows}
 
 
@@ -178,13 +195,9 @@ def query_ended_in_silence(engine: Engine, now_us: int) -> list[tuple[int, str]]
     Raises:
         StoreError: the store cannot be read.
     """
-    end = tables.alert_outbox.alias("ending")
-    is_end = (end.c.key == _outbox.key) & (end.c.channel == _outbox.channel) & (end.c.number > _outbox.number)
-    is_end &= (end.c.event == Event.RESOLVED.value) & (end.c.state == DeliveryState.WAITING.value)
-    pairs = select(_outbox.number, _outbox.channel, _outbox.key, end.c.number.label("ended")).join(end, is_end)
     with schema.open_snapshot(engine) as connection:
         silenced = query_silenced_rows(connection, now_us)
-        rows = connection.execute(pairs.where(_is_held(silenced)).order_by(_outbox.number)).all()
+        rows = connection.execute(_ENDED.where(_is_new & silenced)).all()
         unheard = [row for row in rows if not _has_heard(connection, row.key, row.channel, row.ended)]
     return [*((row.number, row.channel) for row in rows), *((row.ended, row.channel) for row in unheard)]
 
@@ -332,18 +345,9 @@ def _select_due(now_us: int, silenced: ColumnElement[bool]) -> Select[Any]:
 
 
 def _is_due(now_us: int, silenced: ColumnElement[bool]) -> tuple[ColumnElement[bool], ...]:
-    before = tables.alert_outbox.alias("before")
-    same = (before.c.key == _outbox.key) & (before.c.channel == _outbox.channel)
-    waits = same & (before.c.number < _outbox.number) & (before.c.state == DeliveryState.WAITING.value)
     is_time = (_outbox.next_try_us <= now_us) | (_outbox.next_try_us > now_us + MAX_WAIT_US)
-    is_first = ~select(before.c.number).where(waits).exists()
-    return _outbox.state.in_(_OPEN), is_time, is_first, ~_is_held(silenced)
-
-
-def _is_held(silenced: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Return the condition that a row of an incident that is silenced is held back: it was not sent yet."""
-    is_new = (_outbox.event == Event.FIRING.value) & (_outbox.state == DeliveryState.WAITING.value)
-    return is_new & silenced
+    # Of an incident that is silenced only what was not sent yet is held back.
+    return _outbox.state.in_(_OPEN), is_time, _is_first, ~(_is_new & silenced)
 
 
 def _delivery(row: Any) -> Delivery:  # noqa: ANN401 - a row of the query above

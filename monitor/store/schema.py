@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Final
 
-from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, insert, select
+from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, create_mock_engine, insert, select
 
 from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.store import dialect, tables
@@ -34,10 +35,22 @@ def prepare_store(engine: Engine) -> None:
         dialect.prepare_location(engine.url)
     with dialect.translate_errors(engine.url), engine.execution_options(writes=True).begin() as connection:
         if dialect.is_empty(connection):
-            tables.metadata.create_all(connection)
-            version_table.create(connection)
+            for statement in _compile_tables(connection.engine.url.drivername):
+                connection.exec_driver_sql(statement)
             connection.execute(insert(version_table).values(version_num=SCHEMA_VERSION))
         check_version(connection)
+
+
+@cache
+def _compile_tables(driver_name: str) -> tuple[str, ...]:
+    """Return the statements that create all tables; to compile them takes longer than to run them."""
+    statements: list[str] = []
+    recorder = create_mock_engine(
+        f"{driver_name}://", lambda clause, *_, **__: statements.append(str(clause.compile(dialect=recorder.dialect)))
+    )
+    for metadata in (tables.metadata, version_table.metadata):
+        metadata.create_all(recorder, checkfirst=False)
+    return tuple(statements)
 
 
 def migrate_store(engine: Engine) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import time
 from hashlib import sha256
 from typing import Any, Final
 
@@ -34,6 +35,13 @@ def gate() -> AtEntrance:
     found = AtEntrance(producers=producers, schema=None)
     assert found.ask("PUT", "/subjects/orders/schemas", ORDER, headers=bearer(OLD)).status_code == 201
     return found
+
+
+@pytest.fixture
+def _time_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no quota come back while a slow machine spends it."""
+    now_s = time.time()
+    monkeypatch.setattr(time, "time", lambda: now_s)
 
 
 def put(gate: AtEntrance, headers: dict[str, str]) -> int:
@@ -84,6 +92,7 @@ def test_who_sent_is_kept_beside_what_was_rejected(gate: AtEntrance) -> None:
     assert kept.producer == "shop"
 
 
+@pytest.mark.usefixtures("_time_stands_still")
 @pytest.mark.parametrize(
     ("producer", "detail"),
     [
@@ -158,6 +167,7 @@ def test_every_route_that_changes_what_is_registered_is_held(gate: AtEntrance) -
     assert found == {(method, path.replace("orders", "{subject}")) for method, path, _ in WRITES}
 
 
+@pytest.mark.usefixtures("_time_stands_still")
 def test_requests_to_the_registry_cost_what_events_cost() -> None:
     """Reads too, one event each, and their bodies: whoever asks all day keeps nobody out."""
     limited = Producer("shop", hashed(OLD), events_per_second=1, bytes_per_second=100)

@@ -11,7 +11,7 @@ import pytest
 from servers.process import Process, ServerError, until
 from tests.real.program_folder import Workplace
 
-PATIENCE_S = 180.0
+PATIENCE_S = 480.0
 DYING = "tests.e2e.dying_monitor"
 """The program that dies between the store's commit and Spark's."""
 Report = dict[str, Any]

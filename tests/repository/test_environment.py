@@ -21,22 +21,17 @@ READERS: Final = {
 GATES: Final = frozenset({"environ", "environb", "getenv", "getenvb", "putenv"})
 
 
+def _names_environment(node: ast.AST) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr in GATES and isinstance(node.value, ast.Name) and node.value.id == "os"
+    return isinstance(node, ast.ImportFrom) and node.module == "os" and any(one.name in GATES for one in node.names)
+
+
 def readers() -> set[str]:
     """Return the modules of the product that name the environment in code; measures are programs of their own."""
     found = set()
     for path, tree in trees():
-        attributes = {
-            node.attr
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os"
-        }
-        imported = {
-            alias.name
-            for node in ast.walk(tree)
-            if isinstance(node, ast.ImportFrom) and node.module == "os"
-            for alias in node.names
-        }
-        if (attributes | imported) & GATES and path.parts[0] != "bench":
+        if path.parts[0] != "bench" and any(_names_environment(node) for node in ast.walk(tree)):
             found.add(path.as_posix())
     return found
 
