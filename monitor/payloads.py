@@ -46,9 +46,12 @@ _CLAIMS_WITHOUT_LABELS: Final = np.dtype(
     [*_CLAIMS_WITHOUT_ID_KIND.descr, ("id_kind", "u1"), ("id_text_ends", "<i8"), ("id_texts", "<i8")]
 )
 """Claims as checkpoints have them that were written before labels were counted."""
-CLAIMS: Final = np.dtype([*_CLAIMS_WITHOUT_LABELS.descr, ("labels", "<i8"), ("labels_end", "<i8")])
+_CLAIMS_OF_ONE: Final = np.dtype([*_CLAIMS_WITHOUT_LABELS.descr, ("labels", "<i8"), ("labels_end", "<i8")])
+"""Claims as checkpoints have them that were written when each parcel had those of one instance."""
+CLAIMS: Final = np.dtype([*_CLAIMS_OF_ONE.descr, ("sender", "<u4")])
 """A claim check on one batch: number, arrival, where its record is, and where each field of so many items begins; of
-which kind its ids are, where the ends of their texts and these begin, and where its labels begin and end.
+which kind its ids are, where the ends of their texts and these begin, and where its labels begin and end; and which of
+the parcel's senders sent it.
 """
 EARLY: Final = 0
 """The count in a claim on a batch that came too early to count: a later copy of it is a duplicate all the same."""
@@ -66,32 +69,36 @@ _PACKET_NUMBERS: Final = 7
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """Claim checks on the batches of one window that one probe instance left in one segment; refs of dtype CLAIMS."""
+    """Claim checks on the batches of one window in one segment; refs of dtype CLAIMS.
+
+    ``senders`` are the probe instances that sent them, each as its node and :func:`tally.instance_name`.
+    """
 
     path: str
-    node: str
-    instance: str
+    senders: tuple[tuple[str, str], ...]
     observations: int
     refs: NDArray[np.void]
 
     def pack(self) -> bytes:
         """Return the parcel."""
         header = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "refs"}
-        return _pack(header | {"labelled": True}, self.refs.tobytes())
+        return _pack(header, self.refs.tobytes())
 
     @classmethod
     def unpack(cls, parcel: bytes) -> Claims:
         """Return what was packed."""
         header, body = _unpack(parcel)
-        is_named, is_labelled = header.pop("named", False), header.pop("labelled", False)
-        if is_labelled:
-            return cls(**header, refs=np.frombuffer(body, CLAIMS))
-        found = np.frombuffer(body, _CLAIMS_WITHOUT_LABELS if is_named else _CLAIMS_WITHOUT_ID_KIND)
+        if "senders" in header:
+            senders = tuple((node, instance) for node, instance in header["senders"])
+            return cls(header["path"], senders, header["observations"], np.frombuffer(body, CLAIMS))
+        is_named, is_labelled = header.get("named", False), header.get("labelled", False)
+        columns = _CLAIMS_WITHOUT_LABELS if is_named else _CLAIMS_WITHOUT_ID_KIND
+        found = np.frombuffer(body, _CLAIMS_OF_ONE if is_labelled else columns)
         refs = np.zeros(len(found), CLAIMS)
         refs["id_kind"] = WireIdKind.UNKNOWN
         for name in found.dtype.names or ():
             refs[name] = found[name]
-        return cls(**header, refs=refs)
+        return cls(header["path"], ((header["node"], header["instance"]),), header["observations"], refs)
 
 
 _FACTS: Final = np.dtype(list(zip(BatchFact._fields, (*["<i8"] * 6, "<i4", "u1", "u1"), strict=True)))

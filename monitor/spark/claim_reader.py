@@ -73,8 +73,13 @@ def drop_duplicates(claims: Sequence[Claims]) -> list[NDArray[np.void]]:
     if not claims:
         return []
     sizes = [len(claim.refs) for claim in claims]
-    names = {name: number for number, name in enumerate({claim.instance: 0 for claim in claims})}
-    instance = np.repeat([names[claim.instance] for claim in claims], sizes)
+    names: dict[str, int] = {}
+    instance = np.concatenate(
+        [
+            np.array([names.setdefault(name, len(names)) for _, name in claim.senders], np.int64)[claim.refs["sender"]]
+            for claim in claims
+        ]
+    )
     place = np.repeat(np.arange(len(claims)), sizes)
     rank = np.empty(len(claims), np.int64)
     rank[sorted(range(len(claims)), key=lambda at: claims[at].path)] = np.arange(len(claims))
@@ -91,7 +96,7 @@ def _read_observations(pathway: Pathway, claims: Sequence[Claims]) -> Iterator[O
     segments = _SegmentCache()
     known: dict[bytes, Labels] = {}
     for claim, refs in zip(claims, drop_duplicates(claims), strict=True):
-        node = pathway.nodes.index(claim.node)
+        senders = [(pathway.nodes.index(node), instance) for node, instance in claim.senders]
         for (
             _,
             arrival_us,
@@ -107,6 +112,7 @@ def _read_observations(pathway: Pathway, claims: Sequence[Claims]) -> Iterator[O
             texts_at,
             labels_at,
             labels_end,
+            sender,
         ) in refs.tolist():
             if count == EARLY:
                 # Nothing keeps the segment of a batch that does not count.
@@ -117,8 +123,7 @@ def _read_observations(pathway: Pathway, claims: Sequence[Claims]) -> Iterator[O
             text_ends = _read_field(segment, count, _ENDS, ends_at)
             record = _LazyRecord(segment, start, end, ids_at, count)
             yield ObservedBatch(
-                node,
-                claim.instance,
+                *senders[sender],
                 arrival_us,
                 np.frombuffer(segment, _WORDS, 2 * count, ids_at).reshape(-1, 2),
                 _read_field(segment, count, _LAGS, lag_in_at),

@@ -45,8 +45,15 @@ class _Sheet:
     facts: list[BatchFact] = field(default_factory=list)
     drops: list[DropFact] = field(default_factory=list)
     packets: list[PacketFact] = field(default_factory=list)
-    claims: dict[int, list[tuple[int, ...]]] = field(default_factory=dict)
-    observations: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _WindowClaims:
+    """Claim checks on the batches of one window in one segment, as they are gathered; each instance has a number."""
+
+    senders: dict[SendingInstance, int] = field(default_factory=dict)
+    refs: list[tuple[int, ...]] = field(default_factory=list)
+    observations: int = 0
 
 
 def parse_record(data: envelope.Buffer, start: int, end: int) -> envelope.RecordView:
@@ -113,6 +120,7 @@ class SegmentAccumulator:
         self.rules = rules
         self.sampler = sampler
         self._sheets: dict[SendingInstance, _Sheet] = {}
+        self._claims: dict[tuple[str, int], _WindowClaims] = {}
 
     def add_record(  # noqa: PLR0913, PLR0917 - a record, and where it lies
         self, data: envelope.Buffer, view: envelope.RecordView, start: int, end: int, arrival_us: int, moved: int = 0
@@ -155,24 +163,21 @@ class SegmentAccumulator:
             places.insert(len(CLAIMED_FIELDS), view.id_kind)
             said = view.labels_span
             places += [said.start + moved, said.end + moved] if view.labels else [NOWHERE, NOWHERE]
-            refs = sheet.claims.setdefault(view.window_start_ms, [])
-            refs.append((view.seq, arrival_us, start, end, view.count if is_counted else EARLY, *places))
-            counted = sheet.observations.get(view.window_start_ms, 0)
-            sheet.observations[view.window_start_ms] = counted + view.count * is_counted
+            window = self._claims.setdefault((view.stream, view.window_start_ms), _WindowClaims())
+            sender = window.senders.setdefault(instance, len(window.senders))
+            count = view.count if is_counted else EARLY
+            window.refs.append((view.seq, arrival_us, start, end, count, *places, sender))
+            window.observations += view.count * is_counted
 
     def rows(self, path: str) -> Iterator[JobRow]:
         """Yield what was gathered, as rows on the segment at ``path``."""
         for instance, sheet in self._sheets.items():
             yield _facts_row(path, instance, sheet)
-            yield from self._claims_rows(path, instance, sheet)
-
-    def _claims_rows(self, path: str, instance: SendingInstance, sheet: _Sheet) -> Iterator[JobRow]:
-        name = instance_name(instance.node, instance.probe, instance.epoch_us)
-        for window_start_ms, refs in sheet.claims.items():
-            observations = sheet.observations[window_start_ms]
-            parcel = Claims(path, instance.node, name, observations, np.array(refs, CLAIMS)).pack()
-            for shard in range(self.rules[instance.stream].at(window_start_ms * 1_000).shards):
-                yield JobRow(CLAIMS_ROW, instance.stream, window_start_ms, shard, None, parcel)
+        for (stream, window_start_ms), window in self._claims.items():
+            senders = tuple((one.node, instance_name(one.node, one.probe, one.epoch_us)) for one in window.senders)
+            parcel = Claims(path, senders, window.observations, np.array(window.refs, CLAIMS)).pack()
+            for shard in range(self.rules[stream].at(window_start_ms * 1_000).shards):
+                yield JobRow(CLAIMS_ROW, stream, window_start_ms, shard, None, parcel)
 
 
 def recent_rows(sampler: RecentSampler | None) -> Iterator[JobRow]:

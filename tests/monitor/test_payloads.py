@@ -15,6 +15,7 @@ from hopwatch.monitor.kernel.books import BatchFact, PacketFact
 from hopwatch.monitor.kernel.tally import NEVER_US, build_tally, empty_tally, merge_tallies
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import (
+    CLAIMS,
     NOWHERE,
     SET_ASIDE_REASONS,
     Claims,
@@ -64,9 +65,10 @@ def test_claims_of_a_checkpoint_from_before_ids_had_kinds_are_taken() -> None:
     refs = np.array([(3, 70, 6, 99, 2, 40, 72, 0, 88)], old)
     claims = Claims.unpack(struct.pack("<I", len(head)) + head + refs.tobytes())
     (found,) = claims.refs.tolist()
-    assert found == (3, 70, 6, 99, 2, 40, 72, 0, 88, WireIdKind.UNKNOWN, *[NOWHERE] * 4)
+    assert found == (3, 70, 6, 99, 2, 40, 72, 0, 88, WireIdKind.UNKNOWN, *[NOWHERE] * 4, 0)
+    assert claims.senders == (("a", "i"),)
     again = Claims.unpack(claims.pack())
-    assert (again.path, again.refs.tolist()) == ("s.seg", [found])
+    assert (again.path, again.senders, again.refs.tolist()) == ("s.seg", claims.senders, [found])
 
 
 def test_packets_of_a_checkpoint_from_before_lags_were_read_are_taken() -> None:
@@ -96,8 +98,19 @@ def test_claims_of_a_checkpoint_from_before_labels_were_counted_are_taken() -> N
     head = b'{"path":"s.seg","node":"a","instance":"i","observations":2,"named":true}'
     refs = np.array([(3, 70, 6, 99, 2, 40, 72, 0, 88, WireIdKind.INT, 50, 60)], old)
     claims = Claims.unpack(struct.pack("<I", len(head)) + head + refs.tobytes())
-    assert claims.refs.tolist() == [(3, 70, 6, 99, 2, 40, 72, 0, 88, WireIdKind.INT, 50, 60, NOWHERE, NOWHERE)]
+    assert claims.refs.tolist() == [(3, 70, 6, 99, 2, 40, 72, 0, 88, WireIdKind.INT, 50, 60, NOWHERE, NOWHERE, 0)]
     assert Claims.unpack(claims.pack()).refs.tolist() == claims.refs.tolist()
+
+
+def test_claims_of_a_checkpoint_from_before_instances_shared_a_parcel_are_taken() -> None:
+    """All of a parcel are of its one instance."""
+    assert CLAIMS.names is not None
+    old = np.dtype([(name, CLAIMS[name]) for name in CLAIMS.names if name != "sender"])
+    head = b'{"path":"s.seg","node":"a","instance":"i","observations":2,"labelled":true}'
+    refs = np.array([(3, 70, 6, 99, 2, 40, 72, 0, 88, WireIdKind.INT, 50, 60, 7, 8)] * 2, old)
+    claims = Claims.unpack(struct.pack("<I", len(head)) + head + refs.tobytes())
+    assert claims.senders == (("a", "i"),)
+    assert claims.refs.tolist() == [(*ref, 0) for ref in refs.tolist()]
 
 
 def test_a_tally_of_a_store_from_before_ids_had_names_is_read() -> None:

@@ -196,7 +196,7 @@ def test_of_equal_batches_the_earliest_arrival_is_kept(
 ) -> None:
     """Instance and number say which batches are equal, whatever the order in which their segments were read."""
     claims = [
-        Claims(f"{n}.seg", "a", instance, 1, np.array([(seq, at_us(seconds), *[0] * 12) for seq in seqs], CLAIMS))
+        Claims(f"{n}.seg", (("a", instance),), 1, np.array([(seq, at_us(seconds), *[0] * 13) for seq in seqs], CLAIMS))
         for n, (instance, seconds, seqs) in enumerate(claimed)
     ]
     assert [refs["seq"].tolist() for refs in claim_reader.drop_duplicates(claims)] == kept

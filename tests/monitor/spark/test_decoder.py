@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from hopwatch.monitor.kernel.books import IMPLAUSIBLE, IN_WINDOW, TOO_LATE, DropFact, PacketFact
 from hopwatch.monitor.kernel.recent import RecentSampler
+from hopwatch.monitor.kernel.tally import instance_name
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import (
     EARLY,
@@ -77,9 +78,9 @@ def test_a_batch_becomes_a_claim_check_on_where_it_lies(tmp_path: Path) -> None:
     (row,) = rows_of(path)[CLAIMS_ROW]
     claims = Claims.unpack(row.payload)
     assert row[:5] == (CLAIMS_ROW, "orders", START_MS, 0, None)
-    assert (claims.path, claims.node, claims.observations) == (str(path), "a", 2)
+    assert (claims.path, [node for node, _ in claims.senders], claims.observations) == (str(path), ["a"], 2)
     ((seq, arrival_us, start, end, count, ids_at, lag_in_at, lag_out_at, outcome_at, *named),) = claims.refs.tolist()
-    assert named == [WireIdKind.BYTES, *[NOWHERE] * 4]
+    assert named == [WireIdKind.BYTES, *[NOWHERE] * 4, 0]
     batch, data = observation_batch([1, 2], seq=1), path.read_bytes()
     assert (seq, arrival_us, count, outcome_at) == (1, at_us(70), 2, NOWHERE)
     assert envelope.decode(data[start:end]) == batch
@@ -94,6 +95,17 @@ def test_each_window_of_an_instance_has_a_claim_of_its_own(tmp_path: Path) -> No
     rows = rows_of(write_segment(tmp_path / "s.seg", *batches))[CLAIMS_ROW]
     claimed = {row.window_start_ms: Claims.unpack(row.payload).refs["seq"].tolist() for row in rows}
     assert claimed == {window_ms(0): [0, 2], window_ms(1): [1, 3]}
+
+
+def test_all_instances_of_a_segment_have_one_claim_a_window(tmp_path: Path) -> None:
+    """Each batch says which of them sent it."""
+    probes = ("p", "q", "p", "r", "q")
+    path = write_segment(tmp_path / "s.seg", *(observation_batch([n], seq=n, probe=p) for n, p in enumerate(probes)))
+    (row,) = rows_of(path)[CLAIMS_ROW]
+    claims = Claims.unpack(row.payload)
+    assert [claims.senders[at] for at in claims.refs["sender"]] == [
+        ("a", instance_name("a", probe, GOOD.epoch_us)) for probe in probes
+    ]
 
 
 def test_the_books_get_a_fact_for_every_batch(tmp_path: Path) -> None:
@@ -146,7 +158,8 @@ def test_instances_are_told_apart(other: dict[str, object], tmp_path: Path) -> N
     path = write_segment(tmp_path / "s.seg", GOOD, replace(GOOD, **other))  # type: ignore[arg-type]  # one field
     rows = rows_of(path)
     assert len(rows[FACTS_ROW]) == 2
-    assert len({Claims.unpack(row.payload).instance for row in rows[CLAIMS_ROW]}) == 2
+    claimed = [Claims.unpack(row.payload) for row in rows[CLAIMS_ROW]]
+    assert len({instance for claims in claimed for _, instance in claims.senders}) == 2
 
 
 def _header(**fields: object) -> bytes:
