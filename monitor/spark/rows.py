@@ -67,8 +67,8 @@ class JobRow(NamedTuple):
 def join_rows(rows: Iterable[JobRow]) -> Iterator[JobRow]:
     """Yield claims and facts with the payloads of a key joined, up to JOINED_BYTES in a row; other rows as they are.
 
-    A probe instance leaves a row of each in a segment, with as little as one batch of one message: it would take Spark
-    longer to pass the row on than it takes to read the batch.
+    A probe instance leaves a row of facts in a segment, with as little as one batch of one message, and a segment may
+    have one instance: it would take Spark longer to pass the row on than it takes to read the batch.
     """
     parts: dict[tuple[str, str, int, int, int | None], bytearray] = {}
     for row in rows:

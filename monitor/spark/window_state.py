@@ -33,7 +33,7 @@ WORK_PER_TALLY: Final = 15_000
 """The work of a tally, and of the judgement that follows, apart from its batches."""
 WORK_OF_ORDER: Final = 5
 """The work of an observation in the shard that counts order, as a multiple of that of any other."""
-MIN_GROWTH: Final = 1.5
+MIN_GROWTH: Final = 3.0
 """Growth of a window beyond this budget before it is tallied again."""
 MAX_TALLY_WAIT_US: Final = 20_000_000
 """Time that claims wait for a tally at most."""

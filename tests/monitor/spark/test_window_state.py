@@ -173,7 +173,7 @@ BROUGHT = {
     "small": ([4, 4], [4, 8]),
     "just small": ([8, 2], [8, 10]),
     "large at once": ([40], [40]),
-    "large, by half": ([20, 9, 1], [20, None, 30]),
+    "large, threefold": ([20, 39, 1], [20, None, 60]),
     "large, drop by drop": ([20, 1, 1, 1], [20, None, None, None]),
 }
 
