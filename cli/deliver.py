@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -26,6 +25,7 @@ from hopwatch.cli.topics import (
 )
 from hopwatch.monitor import topics
 from hopwatch.monitor.errors import TransportError
+from hopwatch.monitor.garbage_collection import collect_rarely
 from hopwatch.monitor.results import format_iso
 from hopwatch.probes.taps.context import RunContext
 
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 FINDING_EXIT_CODE: Final = 1
 DRAIN_POLL_S: Final = 1.0
 RUN: Final = "run"
-GC_ALLOCATIONS: Final = 50_000
-"""Objects after which the youngest generation is looked through; 700 by default, a fifth of all processor time."""
 
 
 class DeliverGroup(TyperGroup):
@@ -250,20 +248,11 @@ def _run(  # noqa: PLR0913 - what a flag each says
             lambda: [sample for one in built for sample in one.figures.build_samples()],
         )
         try:
-            _spare_garbage_collection()
+            collect_rarely()
             with metrics:
                 asyncio.run(runner.run())
         finally:
             _print_counts(accounts, as_json=as_json)
-
-
-def _spare_garbage_collection() -> None:
-    """Let the garbage collector run seldom: it would look through all messages in hand for each few hundred new ones.
-
-    Messages hold no cycles, and go as they are settled; of what remains the collector finds as much as before, later.
-    """
-    gc.freeze()
-    gc.set_threshold(GC_ALLOCATIONS, 20, 20)
 
 
 def _announce(name: str, said: DeliverySettings, found: DeliveryTopics, *, is_retrier: bool) -> str:

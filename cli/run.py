@@ -248,10 +248,12 @@ def _print_rejudged(again: rejudgement.Rejudged) -> None:
 
 
 def _start_session(place: JobContext, chosen: Settings) -> SparkSession:
+    from hopwatch.monitor.garbage_collection import collect_rarely
     from hopwatch.monitor.spark import session
 
     asked = chosen.monitor
     more = {**place.source.spark_settings, **asked.spark}
+    collect_rarely()
     return session.start_session(place.workdir, master=asked.master, cores=asked.tasks, more=more)
 
 

@@ -33,12 +33,11 @@ from hopwatch.monitor.kernel.tally import NEVER_US, LostIds, NodeLags, Tally
 from hopwatch.probes.contract.batch import WireIdKind
 from hopwatch.probes.contract.lag_histograms import PackedLags
 
-CLAIMED_FIELDS: Final = ("message_ids", "lag_in_us", "lag_out_us", "outcome")
 _CLAIMS_WITHOUT_ID_KIND: Final = np.dtype(
     [
         *((name, "<i8") for name in ("seq", "arrival_us", "start", "end")),
         ("count", "<i4"),
-        *((name, "<i8") for name in CLAIMED_FIELDS),
+        *((name, "<i8") for name in ("message_ids", "lag_in_us", "lag_out_us", "outcome")),
     ]
 )
 """Claims as checkpoints have them that were written before ids had kinds."""

@@ -117,13 +117,15 @@ def _read_observations(pathway: Pathway, claims: Sequence[Claims]) -> Iterator[O
             if count == EARLY:
                 # Nothing keeps the segment of a batch that does not count.
                 continue
+            node, instance = senders[sender]
             segment = segments[claim.path]
             # The record was checked when it was claimed; that it is still there costs little to know.
             envelope.check_prefix(segment, start, end)
             text_ends = _read_field(segment, count, _ENDS, ends_at)
             record = _LazyRecord(segment, start, end, ids_at, count)
             yield ObservedBatch(
-                *senders[sender],
+                node,
+                instance,
                 arrival_us,
                 np.frombuffer(segment, _WORDS, 2 * count, ids_at).reshape(-1, 2),
                 _read_field(segment, count, _LAGS, lag_in_at),

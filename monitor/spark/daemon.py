@@ -16,7 +16,9 @@ from pyspark import daemon  # noqa: E402
 from pyspark.sql.pandas import serializers  # noqa: E402, F401
 from pyspark.sql.streaming import stateful_processor_util  # noqa: E402, F401
 
+from hopwatch.monitor.garbage_collection import collect_rarely  # noqa: E402
 from hopwatch.monitor.spark import claim_reader, decoder, window_state  # noqa: E402, F401
 
 if __name__ == "__main__":
+    collect_rarely()
     daemon.manager()

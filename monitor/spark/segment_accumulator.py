@@ -18,7 +18,6 @@ from hopwatch.monitor.kernel.recent import NO_STAMPS, BatchStamps, RecentSampler
 from hopwatch.monitor.kernel.tally import instance_name
 from hopwatch.monitor.pathway import COUNT, Pathway
 from hopwatch.monitor.payloads import (
-    CLAIMED_FIELDS,
     CLAIMS,
     EARLY,
     NOWHERE,
@@ -158,9 +157,13 @@ class SegmentAccumulator:
             return
         if standing == IN_WINDOW or config.terms.is_early(view.window_start_ms, arrival_us):
             is_counted = standing == IN_WINDOW
-            spans = (*(getattr(view, name) for name in CLAIMED_FIELDS), view.id_text_ends, view.id_texts)
-            places = [span.start + moved if span.end > span.start else NOWHERE for span in spans]
-            places.insert(len(CLAIMED_FIELDS), view.id_kind)
+            fields = view.message_ids, view.lag_in_us, view.lag_out_us, view.outcome
+            texts = view.id_text_ends, view.id_texts
+            places = [
+                *[span.start + moved if span.end > span.start else NOWHERE for span in fields],
+                view.id_kind,
+                *[span.start + moved if span.end > span.start else NOWHERE for span in texts],
+            ]
             said = view.labels_span
             places += [said.start + moved, said.end + moved] if view.labels else [NOWHERE, NOWHERE]
             window = self._claims.setdefault((view.stream, view.window_start_ms), _WindowClaims())

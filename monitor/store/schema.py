@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Final
 
-from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, create_mock_engine, insert, select
+from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, create_mock_engine, insert, make_url, select
 
 from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.store import dialect, tables
@@ -45,8 +45,10 @@ def prepare_store(engine: Engine) -> None:
 def _compile_tables(driver_name: str) -> tuple[str, ...]:
     """Return the statements that create all tables; to compile them takes longer than to run them."""
     statements: list[str] = []
+    url = make_url(f"{driver_name}://")
+    dialect_of = url.get_dialect()()
     recorder = create_mock_engine(
-        f"{driver_name}://", lambda clause, *_, **__: statements.append(str(clause.compile(dialect=recorder.dialect)))
+        url, lambda clause, *_, **__: statements.append(str(clause.compile(dialect=dialect_of)))
     )
     for metadata in (tables.metadata, version_table.metadata):
         metadata.create_all(recorder, checkfirst=False)

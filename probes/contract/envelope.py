@@ -71,6 +71,8 @@ _ITEM_BYTES: Final = (
     ("until_us", 8),
     ("sequence", 8),
 )
+_DTYPES: Final = {name: np.dtype(name) for name in ("<i8", "<u4", "<u8", "u1", f"V{ID_BYTES}")}
+"""Types of packed fields, as to make one takes longer than to read a short field."""
 __all__ = [
     "FINGERPRINT",
     "FINGERPRINT_1",
@@ -291,8 +293,8 @@ def check_values(buffer: Buffer, view: RecordView) -> None:
 
 def read_packed(buffer: Buffer, span: ByteSpan, dtype: str) -> np.ndarray:
     """Return a packed field as an array over the buffer, without a copy; shape (count,) or (0,)."""
-    item_bytes = np.dtype(dtype).itemsize
-    return np.frombuffer(buffer, dtype, (span.end - span.start) // item_bytes, span.start)
+    kind = _DTYPES[dtype]
+    return np.frombuffer(buffer, kind, (span.end - span.start) // kind.itemsize, span.start)
 
 
 def _check_histogram(buffer: Buffer, metrics: MetricsView) -> None:

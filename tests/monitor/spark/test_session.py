@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import subprocess
@@ -15,6 +16,7 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
 from hopwatch.monitor.errors import DependencyError
+from hopwatch.monitor.garbage_collection import ALLOCATIONS
 from hopwatch.monitor.spark import session
 from hopwatch.monitor.spark.simd import VARIABLE
 from tests.support.file_permissions import without_root
@@ -25,6 +27,15 @@ def test_workers_run_the_python_that_runs_the_monitor(spark: SparkSession) -> No
     assert os.environ["PYSPARK_PYTHON"] == os.environ["PYSPARK_DRIVER_PYTHON"] == sys.executable
     (executable,) = spark.sparkContext.parallelize([0], 1).map(lambda _: sys.executable).collect()
     assert executable == sys.executable
+
+
+def test_workers_collect_garbage_rarely(spark: SparkSession) -> None:
+    """A trigger's objects hold no cycles; what the workers were forked with is left out."""
+    ((allocations, frozen),) = (
+        spark.sparkContext.parallelize([0], 1).map(lambda _: (gc.get_threshold()[0], gc.get_freeze_count())).collect()
+    )
+    assert allocations == ALLOCATIONS
+    assert frozen > 10_000
 
 
 def test_workers_inherit_the_choice_of_vector_code(spark: SparkSession) -> None:
