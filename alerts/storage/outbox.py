@@ -73,7 +73,7 @@ class Delivery:
 _OPEN: Final = (DeliveryState.WAITING.value, DeliveryState.STANDING.value)
 _FRESH: Final = {"state": DeliveryState.WAITING.value, "next_try_us": 0, "tries": 0}
 _outbox, _history, _incidents = tables.alert_outbox.c, tables.alert_history.c, tables.alert_incidents.c
-# The dispatcher asks again and again; to build these conditions takes longer than to answer them.
+# The dispatcher asks again and again: what does not change is built once.
 _before = tables.alert_outbox.alias("before").c
 _waits_before = (_before.key == _outbox.key) & (_before.channel == _outbox.channel)
 _waits_before &= (_before.number < _outbox.number) & (_before.state == DeliveryState.WAITING.value)

@@ -43,13 +43,11 @@ def prepare_store(engine: Engine) -> None:
 
 @cache
 def _compile_tables(driver_name: str) -> tuple[str, ...]:
-    """Return the statements that create all tables; to compile them takes longer than to run them."""
+    """Return the statements that create all tables; in SQLite it takes longer to compile than to run them."""
     statements: list[str] = []
     url = make_url(f"{driver_name}://")
-    dialect_of = url.get_dialect()()
-    recorder = create_mock_engine(
-        url, lambda clause, *_, **__: statements.append(str(clause.compile(dialect=dialect_of)))
-    )
+    spoken = url.get_dialect()()
+    recorder = create_mock_engine(url, lambda clause, *_, **__: statements.append(str(clause.compile(dialect=spoken))))
     for metadata in (tables.metadata, version_table.metadata):
         metadata.create_all(recorder, checkfirst=False)
     return tuple(statements)

@@ -1,8 +1,9 @@
-"""A store of seventeen streams that share services, one hundred of them: what a service map is looked at with."""
+"""Stores of a hundred services: of seventeen streams that share them, for a map, and of one stream, for its pathway."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -61,25 +62,36 @@ FLEETS: Final = {
     "ads": ("ad", 7),
 }
 """Streams that are chains of so many services of their own; the last one writes to the lake."""
-BAD: Final = {"order-router": 0.02, "telemetry-05": 0.3, "stock-merge": 0.001}
-UNHEARD: Final = "ship-eta"
-"""Its last batch never came."""
+LANES: Final = ("enrich", "pay", "stock", "fraud", "ship", "trail", "notify")
+"""Lanes of the one stream, each a chain of so many services of its own between the first and the last of all."""
+LANE_SERVICES: Final = 14
+BAD: Final = {"order-router": 0.02, "telemetry-05": 0.3, "stock-merge": 0.001, "pay-07": 0.02, "trail-03": 0.001}
+UNHEARD: Final = frozenset({"ship-eta", "ship-05"})
+"""Their last batches never came."""
 MINUTES: Final = 2
 
 
-def build_paths() -> dict[str, Pathway]:
-    """Return the pathways of all streams."""
+def build_paths() -> dict[str, tuple[str, ...]]:
+    """Return the paths of all streams that share services."""
     chains = {
         stream: (" -> ".join([*(f"{name}-{number:02}" for number in range(1, count + 1)), "lake-writer"]),)
         for stream, (name, count) in FLEETS.items()
     }
-    return {stream: Pathway.parse(path) for stream, path in (PATHS | chains).items()}
+    return PATHS | chains
 
 
-def place(folder: Path) -> Workspace:
-    """Return a place whose monitor has judged two minutes, and has read up to now."""
-    paths = build_paths()
-    made = Workspace(folder).configure('[store]\nurl = "sqlite:///./store.db"\n[streams.orders]\npath = "a -> b"\n')
+def build_lanes() -> dict[str, tuple[str, ...]]:
+    """Return the path of the one stream."""
+    lanes = [[f"{lane}-{number:02}" for number in range(1, LANE_SERVICES + 1)] for lane in LANES]
+    heads = " & ".join(lane[0] for lane in lanes)
+    return {"orders": (f"gateway -> {heads}", *(" -> ".join([*lane, "warehouse"]) for lane in lanes))}
+
+
+def place(folder: Path, texts: Mapping[str, tuple[str, ...]]) -> Workspace:
+    """Return a place whose monitor has judged two minutes of streams with these paths, and has read up to now."""
+    paths = {stream: Pathway.parse(text) for stream, text in texts.items()}
+    told = "".join(f"[streams.{stream}]\npath = {json.dumps(text)}\n" for stream, text in texts.items())
+    made = Workspace(folder).configure(f'[store]\nurl = "sqlite:///./store.db"\n{told}')
     engine = dialect.create_engine(made.store_url)
     schema.prepare_store(engine)
     rules = {stream: StreamConfig(path, WINDOW_POLICY) for stream, path in paths.items()}
@@ -128,7 +140,7 @@ def _minute(
         numbers = numbers[chance.random(len(numbers)) >= BAD.get(node, 0)]
         passed[node] = numbers
         lag_us = (depth + 1) * 6_000 + chance.gamma(3, 4_000, len(numbers))
-        if node == UNHEARD and number == MINUTES - 1:
+        if node in UNHEARD and number == MINUTES - 1:
             continue
         yield make_batch(
             BatchKind.OBSERVATIONS,

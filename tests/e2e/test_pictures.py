@@ -24,6 +24,7 @@ PAGES: Final = {
     "overview": ("", ".hw-overview", {1_280: 460, 1_920: 460}),
     "stream": ("?stream=orders&node=router", ".hw-live svg", {1_280: 1_316, 1_920: 1_316}),
     "map": ("?page=map&node=order-router", ".hw-service:visible", {390: 2_000, 1_280: 1_900, 1_920: 1_900}),
+    "pathway": ("?stream=orders&node=pay-07", ".hw-live svg", {390: 1_600, 1_280: 1_500, 1_920: 1_500}),
 }
 """What is pictured: its query, what is there once it is drawn, and by the width of the page how high, px."""
 SHOTS: Final = [(page, width_px) for page, (_, _, high_px) in PAGES.items() for width_px in high_px]
@@ -38,9 +39,13 @@ DRAWN_WITHIN_MS: Final = 2_500
 @pytest.fixture(scope="module")
 def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """Yield the URL of a dashboard for each page: over an hour of three streams, and over a hundred services."""
-    hour, services = (made.place(tmp_path_factory.mktemp("pictured")).config for made in (picture_store, map_store))
-    with dashboard(hour) as of_hour, dashboard(services) as of_services:
-        yield {"overview": of_hour, "stream": of_hour, "map": of_services}
+    hour, services, lanes = (tmp_path_factory.mktemp("pictured") for _ in range(3))
+    with (
+        dashboard(picture_store.place(hour).config) as of_hour,
+        dashboard(map_store.place(services, map_store.build_paths()).config) as of_services,
+        dashboard(map_store.place(lanes, map_store.build_lanes()).config) as of_lanes,
+    ):
+        yield {"overview": of_hour, "stream": of_hour, "map": of_services, "pathway": of_lanes}
 
 
 @pytest.fixture(scope="module")
