@@ -315,9 +315,10 @@ def test_consumers_are_started_and_ended(
     assert [run["consumers"] for run in told["runs"]] == [1, 2]
     steps = [step for run in told["runs"] for repeat in run["repeats"] for step in repeat["steps"]]
     assert [(step["messages"] > 0, step["lost"], step["not_acknowledged"]) for step in steps] == [(True, 0, 0)] * 2
-    # A machine that is busy with other tests may let the lag of a step grow for seconds, which fails it; nothing else.
+    # A machine that is busy with other tests may let the lag of a step grow for seconds, which fails it, or let the
+    # sender be late, of which it is void; nothing else.
     reasons = [reason for step in steps for reason in step["reasons"]]
-    assert all(reason.startswith("the lag grows by ") for reason in reasons), reasons
+    assert all(reason.startswith(("the lag grows by ", "the sender itself was late: ")) for reason in reasons), reasons
     assert code == (1 if reasons else 0)
     started = [int(path.name[1:]) for path in folder.glob("c[0-9]*")]
     assert len(started) == 2
