@@ -24,6 +24,7 @@ from hopwatch.cli.reload import ConfigReload
 from hopwatch.monitor import java, rejudgement
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError, HopwatchError, StoreError
+from hopwatch.monitor.garbage_collection import collect_rarely
 from hopwatch.monitor.results import CommittedBatch, WindowResult, format_iso
 from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
 from hopwatch.monitor.store import dialect, fencing, reader, schema
@@ -248,7 +249,6 @@ def _print_rejudged(again: rejudgement.Rejudged) -> None:
 
 
 def _start_session(place: JobContext, chosen: Settings) -> SparkSession:
-    from hopwatch.monitor.garbage_collection import collect_rarely
     from hopwatch.monitor.spark import session
 
     asked = chosen.monitor

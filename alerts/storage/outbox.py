@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, Select, func, insert, select, update
+from sqlalchemy import Connection, Engine, Select, and_, func, insert, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
 from hopwatch.alerts.events import AlertKind, Event, Notification, from_json, to_json
@@ -74,21 +74,24 @@ _OPEN: Final = (DeliveryState.WAITING.value, DeliveryState.STANDING.value)
 _FRESH: Final = {"state": DeliveryState.WAITING.value, "next_try_us": 0, "tries": 0}
 _outbox, _history, _incidents = tables.alert_outbox.c, tables.alert_history.c, tables.alert_incidents.c
 # The dispatcher asks again and again: what does not change is built once.
-_before = tables.alert_outbox.alias("before").c
-_waits_before = (_before.key == _outbox.key) & (_before.channel == _outbox.channel)
-_waits_before &= (_before.number < _outbox.number) & (_before.state == DeliveryState.WAITING.value)
-_is_first = ~select(_before.number).where(_waits_before).exists()
+_before, _ending = (tables.alert_outbox.alias(name) for name in ("before", "ending"))
 _is_new = (_outbox.event == Event.FIRING.value) & (_outbox.state == DeliveryState.WAITING.value)
-_ending = tables.alert_outbox.alias("ending")
-_is_end = (_ending.c.key == _outbox.key) & (_ending.c.channel == _outbox.channel)
-_is_end &= (_ending.c.number > _outbox.number) & (_ending.c.event == Event.RESOLVED.value)
-_is_end &= _ending.c.state == DeliveryState.WAITING.value
+_is_first = ~(
+    select(_before.c.number)
+    .where(_before.c.key == _outbox.key, _before.c.channel == _outbox.channel)
+    .where(_before.c.number < _outbox.number, _before.c.state == DeliveryState.WAITING.value)
+    .exists()
+)
+_is_end = and_(
+    *(_ending.c.key == _outbox.key, _ending.c.channel == _outbox.channel, _ending.c.number > _outbox.number),
+    *(_ending.c.event == Event.RESOLVED.value, _ending.c.state == DeliveryState.WAITING.value),
+)
 _ENDED: Final = (
     select(_outbox.number, _outbox.channel, _outbox.key, _ending.c.number.label("ended"))
     .join(_ending, _is_end)
     .order_by(_outbox.number)
 )
-"""Firing notifications that wait, each with the resolved one that waits behind it."""
+"""Notifications, each with every resolved one that waits behind it."""
 
 
 def enqueue(connection: Connection, notifications: Iterable[Notification], channels: Sequence[Sequence[str]]) -> None:
@@ -177,12 +180,11 @@ def query_backlog(engine: Engine, now_us: int) -> tuple[set[str], dict[str, Chan
     Raises:
         StoreError: the store cannot be read.
     """
-    waiting = _outbox.state == DeliveryState.WAITING.value
     query = select(_outbox.channel, func.count(), func.min(_outbox.created_us)).group_by(_outbox.channel)
     with schema.open_snapshot(engine) as connection:
         silenced = query_silenced_rows(connection, now_us)
         due = set(connection.execute(select(_outbox.channel).where(*_is_due(now_us, silenced)).distinct()).scalars())
-        rows = connection.execute(query.where(waiting, ~(_is_new & silenced)))
+        rows = connection.execute(query.where(_outbox.state == DeliveryState.WAITING.value, ~_is_held(silenced)))
         return due, {channel: ChannelBacklog(int(count), int(oldest_us)) for channel, count, oldest_us in rows}
 
 
@@ -197,7 +199,7 @@ def query_ended_in_silence(engine: Engine, now_us: int) -> list[tuple[int, str]]
     """
     with schema.open_snapshot(engine) as connection:
         silenced = query_silenced_rows(connection, now_us)
-        rows = connection.execute(_ENDED.where(_is_new & silenced)).all()
+        rows = connection.execute(_ENDED.where(_is_held(silenced))).all()
         unheard = [row for row in rows if not _has_heard(connection, row.key, row.channel, row.ended)]
     return [*((row.number, row.channel) for row in rows), *((row.ended, row.channel) for row in unheard)]
 
@@ -346,8 +348,12 @@ def _select_due(now_us: int, silenced: ColumnElement[bool]) -> Select[Any]:
 
 def _is_due(now_us: int, silenced: ColumnElement[bool]) -> tuple[ColumnElement[bool], ...]:
     is_time = (_outbox.next_try_us <= now_us) | (_outbox.next_try_us > now_us + MAX_WAIT_US)
-    # Of an incident that is silenced only what was not sent yet is held back.
-    return _outbox.state.in_(_OPEN), is_time, _is_first, ~(_is_new & silenced)
+    return _outbox.state.in_(_OPEN), is_time, _is_first, ~_is_held(silenced)
+
+
+def _is_held(silenced: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Return the condition that a row of an incident that is silenced is held back: it was not sent yet."""
+    return _is_new & silenced
 
 
 def _delivery(row: Any) -> Delivery:  # noqa: ANN401 - a row of the query above

@@ -158,12 +158,9 @@ class SegmentAccumulator:
         if standing == IN_WINDOW or config.terms.is_early(view.window_start_ms, arrival_us):
             is_counted = standing == IN_WINDOW
             fields = view.message_ids, view.lag_in_us, view.lag_out_us, view.outcome
-            texts = view.id_text_ends, view.id_texts
-            places = [
-                *[span.start + moved if span.end > span.start else NOWHERE for span in fields],
-                view.id_kind,
-                *[span.start + moved if span.end > span.start else NOWHERE for span in texts],
-            ]
+            spans = *fields, view.id_text_ends, view.id_texts
+            places = [span.start + moved if span.end > span.start else NOWHERE for span in spans]
+            places.insert(len(fields), view.id_kind)
             said = view.labels_span
             places += [said.start + moved, said.end + moved] if view.labels else [NOWHERE, NOWHERE]
             window = self._claims.setdefault((view.stream, view.window_start_ms), _WindowClaims())

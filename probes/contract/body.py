@@ -65,13 +65,8 @@ class BodyCursor:
 
     def read_span(self) -> ByteSpan:
         """Read a length, and skip that many bytes."""
-        position = self.position
-        # Most fields are empty or short: their length is one byte, and even.
-        if position < self.end and not (byte := self.buffer[position]) & _LONGER:
-            length, start = byte >> 1, position + 1
-        else:
-            length = self.read_long()
-            start = self.position
+        length = self.read_long()
+        start = self.position
         if not 0 <= length <= self.end - start:
             raise RecordError("truncated", f"a field of {length} bytes starts where {self.end - start} are left")
         self.position = start + length

@@ -72,7 +72,7 @@ _ITEM_BYTES: Final = (
     ("sequence", 8),
 )
 _DTYPES: Final = {name: np.dtype(name) for name in ("<i8", "<u4", "<u8", "u1", f"V{ID_BYTES}")}
-"""Types of packed fields, as to make one takes longer than to read a short field."""
+"""Types of packed fields."""
 __all__ = [
     "FINGERPRINT",
     "FINGERPRINT_1",

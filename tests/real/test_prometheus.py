@@ -99,9 +99,8 @@ def test_a_prometheus_scrapes_the_page_and_all_that_is_shipped_answers(of: Metri
 
 def read_alerts(prometheus: Prometheus) -> set[Alert]:
     """Return the alerts that are pending or fire: name, stream, node and state."""
-    alerts = prometheus.api("alerts")["alerts"]
-    labels = [(alert["labels"], alert["state"]) for alert in alerts]
-    return {(of["alertname"], of.get("stream"), of.get("node"), state) for of, state in labels}
+    found = [(alert["labels"], alert["state"]) for alert in prometheus.api("alerts")["alerts"]]
+    return {(labels["alertname"], labels.get("stream"), labels.get("node"), state) for labels, state in found}
 
 
 def all_answer(prometheus: Prometheus) -> bool:
