@@ -1,4 +1,4 @@
-"""Number of probe instances that a monitor keeps up with: each has a message a second, and sends every two seconds.
+"""Number of probe instances that a monitor keeps up with: each has a message a second, and sends as a probe does.
 
 All through a broker, with default settings and with a fixed number of records a trigger, one after the other. Beside it
 the age of the recent figures in the store.
@@ -24,15 +24,17 @@ from hopwatch.monitor.store import dialect, fencing, reader, recent_figures, sch
 from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.envelope import encode
 from hopwatch.probes.contract.limits import WINDOW_MS
+from hopwatch.probes.sender import FEW_EVERY_S
 from servers.kafka import Kafka
 from servers.process import Process
 
 STREAM: Final = "orders"
 NODES: Final = ("gate", "router", "norm", "sink")
-FLUSH_S: Final = 2
+FLUSH_S: Final = int(FEW_EVERY_S)
+"""Interval at which a probe sends so few stamps."""
 PARTITIONS: Final = 8
 MINUTES: Final = 3
-STEPS_PER_FLUSH: Final = 20
+STEPS_PER_FLUSH: Final = 50
 STOP_S: Final = 60.0
 START_S: Final = 30.0
 """Time for the broker and the monitor to start, before the first record is sent."""

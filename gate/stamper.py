@@ -16,7 +16,7 @@ from hopwatch.probes.contract.limits import MAX_REASON_CHARS
 from hopwatch.probes.instance import ProbeInstance
 from hopwatch.probes.probe import CLOSE_S, MAX_STAMPS, QUEUE_FULL
 from hopwatch.probes.recorder import Stamp, StampArrays, StampKind
-from hopwatch.probes.sender import FLUSH_EVERY_S, HEARTBEAT_EVERY_S, Sender
+from hopwatch.probes.sender import Sender
 from hopwatch.probes.sinks import Sink
 from hopwatch.probes.stamp_arguments import label_schema
 
@@ -30,7 +30,7 @@ class GateStamper:
     def __init__(self, stream: str, node: str, sink: Sink, clock: Clock, *, id_text: bool = True) -> None:
         """Take the parts; nothing runs before :meth:`start`. Without ``id_text`` the texts of ids are not sent."""
         who = ProbeInstance(stream, node, f"{socket.gethostname()}-{os.getpid()}", clock.wall_ns() // 1_000)
-        self.sender = Sender(who, sink, clock, flush_every_s=FLUSH_EVERY_S, heartbeat_every_s=HEARTBEAT_EVERY_S)
+        self.sender = Sender(who, sink, clock)
         self.sender.backlog.id_text = id_text
 
     def start(self) -> None:

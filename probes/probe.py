@@ -35,7 +35,7 @@ from hopwatch.probes.errors import ProbeError
 from hopwatch.probes.event_times import EventTime
 from hopwatch.probes.instance import ProbeInstance
 from hopwatch.probes.recorder import BAD_UNTIL, MessageId, Refusals, Stamp, StampArrays, StampKind
-from hopwatch.probes.sender import ANNOUNCE_WITHIN_S, FLUSH_EVERY_S, HEARTBEAT_EVERY_S, Sender
+from hopwatch.probes.sender import ANNOUNCE_WITHIN_S, HEARTBEAT_EVERY_S, Sender
 from hopwatch.probes.settings import ProbeSettings
 from hopwatch.probes.sinks import Sink, SinkOpener, check_sink, open_sink
 from hopwatch.probes.stamp_arguments import (
@@ -105,7 +105,7 @@ class Probe:
         probe: str | None = None,
         labels: dict[str, str] | None = None,
         strict: bool = False,
-        flush_every_s: float = FLUSH_EVERY_S,
+        flush_every_s: float | None = None,
         heartbeat_every_s: float = HEARTBEAT_EVERY_S,
         most_stamps: int = MAX_STAMPS,
         most_bytes: int = MAX_BYTES,
@@ -129,6 +129,9 @@ class Probe:
 
         SIGTERM closes probes, and then ends the process by its default action, if this is the main thread and nothing
         else handles the signal by then; ``close_on_sigterm=False`` leaves the signal alone.
+
+        Stamps are sent every ``flush_every_s``; without a number every 2 s, and fewer than 32 every 5 s, so that many
+        instances with few messages do not send a record for each.
 
         The queue is bounded by ``most_stamps``, and, for ids of more than 64 characters and the texts of arrays, by
         ``most_bytes``: stamps that find no room are dropped, and counted.

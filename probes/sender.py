@@ -34,6 +34,10 @@ ANNOUNCE_WITHIN_S: Final = 1.0
 """Default time that a start waits for the transport to accept the hello."""
 FLUSH_EVERY_S: Final = 2.0
 """Default interval at which stamps are sent."""
+FEW_STAMPS: Final = 32
+"""Stamps that are worth a record of their own: by default fewer of them wait for FEW_EVERY_S."""
+FEW_EVERY_S: Final = 5.0
+"""Default interval at which few stamps are sent, and counts and drops with them."""
 HEARTBEAT_EVERY_S: Final = 10.0
 """Default interval after which an instance says that it is alive, if it has sent nothing else."""
 TICK_S: Final = 0.5
@@ -56,14 +60,19 @@ class Sender:
         sink: Sink,
         clock: Clock,
         *,
-        flush_every_s: float,
-        heartbeat_every_s: float,
+        flush_every_s: float | None = None,
+        heartbeat_every_s: float = HEARTBEAT_EVERY_S,
         queue: deque[Stamp | StampArrays] | None = None,
         max_age_us: int | None = None,
     ) -> None:
-        """Prepare a sender; no thread runs and no record is sent before :meth:`start`. The queue may hold stamps."""
+        """Prepare a sender; no thread runs and no record is sent before :meth:`start`. The queue may hold stamps.
+
+        It flushes every ``flush_every_s``; without a number after FLUSH_EVERY_S, or FEW_EVERY_S where few stamps wait.
+        """
         self.instance, self.sink, self.clock = instance, sink, clock
-        self.flush_every_ns, self.heartbeat_every_ns = int(flush_every_s * 1e9), int(heartbeat_every_s * 1e9)
+        self.flush_every_ns = int((flush_every_s or FLUSH_EVERY_S) * 1e9)
+        self.few_every_ns = int((flush_every_s or FEW_EVERY_S) * 1e9)
+        self.heartbeat_every_ns = int(heartbeat_every_s * 1e9)
         self.backlog = Backlog(queue, max_age_us)
         self.queue = self.backlog.queue
         self.drops = DropLedger(instance, clock)
@@ -182,9 +191,13 @@ class Sender:
         now_ns = self.clock.monotonic_ns()
         if now_ns - self._sent_ns >= self.heartbeat_every_ns:
             self.flush(BatchKind.HEARTBEAT)
-        elif self.waiting >= BATCH_OBSERVATIONS or now_ns - self._flushed_ns >= self.flush_every_ns:
+        elif self.waiting >= BATCH_OBSERVATIONS or now_ns - self._flushed_ns >= self._find_interval_ns():
             self.flush()
         self.tick()
+
+    def _find_interval_ns(self) -> int:
+        """Return for how long what waits now may wait."""
+        return self.few_every_ns if self.waiting < FEW_STAMPS else self.flush_every_ns
 
     def tick(self) -> None:
         """Run the sink's periodic work; only one thread at a time uses a sink."""

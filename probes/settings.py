@@ -30,7 +30,7 @@ class ProbeSettings:
     sink: str | Sink | SinkOpener | None
     name: str | None
     labels: dict[str, str]
-    flush_every_s: float
+    flush_every_s: float | None
     heartbeat_every_s: float
     most_stamps: int
     most_bytes: int
@@ -47,8 +47,10 @@ class ProbeSettings:
             _check_probe(self.name)
         _check_labels(self.labels)
         _check_sink(self.sink)
-        for what in ("flush_every_s", "heartbeat_every_s", "most_stamps", "most_bytes", "announce_within_s"):
+        for what in ("heartbeat_every_s", "most_stamps", "most_bytes", "announce_within_s"):
             _check_number(what, getattr(self, what))
+        if self.flush_every_s is not None:
+            _check_number("flush_every_s", self.flush_every_s)
         if self.max_age_s != float("inf") and self.max_age_s is not None:
             _check_number("max_age_s", self.max_age_s)
 

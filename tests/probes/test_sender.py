@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hopwatch.probes import drop_counts
 from hopwatch.probes.contract.batch import BatchKind, Drop
@@ -50,6 +52,26 @@ def test_it_flushes_every_two_seconds() -> None:
         bench.clock.advance(1.0)
         bench.sender.step()
     assert bench.said() == [(0, BatchKind.OBSERVATIONS, 1, 2_000_000)]
+
+
+@given(st.lists(st.integers(0, 40), min_size=12, max_size=30), st.sampled_from([None, 1.0, 3.0]))
+def test_few_stamps_wait_longer_than_many(arrivals: list[int], flush_every_s: float | None) -> None:
+    """By default a step sends all that waits 2 s after the last flush, fewer than 32 stamps 5 s after it.
+
+    With an interval that was asked for, it sends all after that, be they few or many.
+    """
+    bench = Bench(flush_every_s=flush_every_s)
+    number, waiting, since_s = 0, 0, 0.0
+    for count in arrivals:
+        bench.arrive(*range(number, number + count))
+        number, waiting, since_s = number + count, waiting + count, since_s + 0.5
+        bench.clock.advance(0.5)
+        before = sum(batch.count for batch in bench.batches())
+        bench.sender.step()
+        is_due = since_s >= (flush_every_s or (5.0 if waiting < 32 else 2.0))
+        assert sum(batch.count for batch in bench.batches()) - before == (waiting if is_due else 0)
+        if is_due:
+            waiting, since_s = 0, 0.0
 
 
 def test_it_flushes_at_4096_observations() -> None:

@@ -6,19 +6,24 @@ from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.instance import ProbeInstance
 from hopwatch.probes.recorder import Stamp, StampKind
-from hopwatch.probes.sender import Sender
+from hopwatch.probes.sender import FLUSH_EVERY_S, Sender
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink
 
 
 class Bench:
     """A sender with its clock and sink, and no thread."""
 
-    def __init__(self, sink: MemorySink | None = None, labels: dict[str, str] | None = None) -> None:
-        """Put them together as a probe does by default."""
+    def __init__(
+        self,
+        sink: MemorySink | None = None,
+        labels: dict[str, str] | None = None,
+        flush_every_s: float | None = FLUSH_EVERY_S,
+    ) -> None:
+        """Put them together as a probe does, which sends few stamps as often as many; None for its own intervals."""
         self.clock = ManualClock()
         self.sink = sink or MemorySink()
         who = ProbeInstance("orders", "router", "host-1", EPOCH_US, labels or {})
-        self.sender = Sender(who, self.sink, self.clock, flush_every_s=2.0, heartbeat_every_s=10.0)
+        self.sender = Sender(who, self.sink, self.clock, flush_every_s=flush_every_s)
 
     def arrive(self, *numbers: int, event_us: int = EPOCH_US) -> None:
         """Stamp some messages, now."""

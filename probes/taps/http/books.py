@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Final
 
 from hopwatch.probes.instance import ProbeInstance
-from hopwatch.probes.sender import FLUSH_EVERY_S, HEARTBEAT_EVERY_S, Sender
+from hopwatch.probes.sender import Sender
 from hopwatch.probes.sinks import Sink
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.errors import TapSourceError
@@ -99,9 +99,7 @@ class Books:
     def _open_sender(self, name: NodeName) -> Sender:
         who = ProbeInstance(name.stream, name.node, self._name, self._context.wall_us())
         sink = open_checked_sink(self._url, who.name, self._context.clock)
-        opened = Sender(
-            who, sink, self._context.clock, flush_every_s=FLUSH_EVERY_S, heartbeat_every_s=HEARTBEAT_EVERY_S
-        )
+        opened = Sender(who, sink, self._context.clock)
         opened.start()
         return opened
 
