@@ -17,7 +17,8 @@ from bench.result_check import list_findings
 from bench.truth import Found, Key
 from bench.work import TERMS, Block, Work, blocks, pathway, start_ms
 from hopwatch.monitor.kernel import tally
-from hopwatch.monitor.kernel.tally import ObservedBatch, Tally
+from hopwatch.monitor.kernel.observed_batches import ObservedBatch
+from hopwatch.monitor.kernel.tally import Tally
 from hopwatch.probes.contract.limits import WINDOW_US
 
 _PASSED: Final = np.empty(0, np.uint8)

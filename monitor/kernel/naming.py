@@ -6,7 +6,7 @@ Sets know sixteen bytes alone. Kinds and texts are looked up for the few ids tha
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -39,19 +39,15 @@ class Names(NamedTuple):
 
 
 class BatchIds(NamedTuple):
-    """Ids of one batch: their kind and texts; ``rows`` are the indexes of the chosen observations, None for all."""
+    """Ids of one batch: their kind, and what reads the text at an index, None where there are no texts.
+
+    ``rows`` are the indexes of the chosen observations, None for all.
+    """
 
     node: int
     kind: int
-    texts: NDArray[np.uint8]
-    ends: NDArray[np.uint32]
+    read_text: Callable[[int], bytes] | None
     rows: NDArray[np.uint16] | None
-
-    def text(self, place: int) -> bytes:
-        """Return the text of the observation at a place."""
-        row = place if self.rows is None else int(self.rows[place])
-        start = int(self.ends[row - 1]) if row else 0
-        return self.texts[start : int(self.ends[row])].tobytes()
 
 
 def unknown_names(count: int) -> Names:
@@ -79,13 +75,14 @@ def resolve_names(
         return names
     first = np.flatnonzero(np.diff(message, prepend=-1))
     kinds = np.minimum.reduceat(ranks[batch], first) % _KINDS
-    has_text = np.array([len(one.ends) > 0 for one in said], bool)[batch] & (kinds[message] == WireIdKind.TEXT)
+    has_text = np.array([one.read_text is not None for one in said], bool)[batch] & (kinds[message] == WireIdKind.TEXT)
     candidates = zip(*(column[has_text].tolist() for column in (message, batch, row)), strict=True)
     packed = np.ascontiguousarray(ids)
     for place, of_batch, at in candidates:
+        _, _, read_text, rows = said[of_batch]
         # The first that is its own counts, and all such are equal.
-        if names.texts[place] is None:
-            text = said[of_batch].text(at)
+        if read_text is not None and names.texts[place] is None:
+            text = read_text(at if rows is None else int(rows[at]))
             if len(text) <= MAX_TEXT_BYTES and verify_text(packed[place].tobytes(), text) is not None:
                 names.texts[place] = text
     return Names(kinds.astype(np.uint8), names.texts)

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from hopwatch.monitor.kernel import masks, tdigest
 from hopwatch.monitor.kernel.journeys import RecordReader
 from hopwatch.monitor.kernel.masks import Ids
-from hopwatch.monitor.kernel.tally import NEVER_US, ObservedBatch
+from hopwatch.monitor.kernel.observed_batches import ObservedBatch
+from hopwatch.monitor.kernel.tally import NEVER_US
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.probes.contract.batch import Outcome
 from hopwatch.probes.contract.limits import NOT_STAMPED

@@ -7,7 +7,7 @@ messages. Tallies of shards merge.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hopwatch.monitor.kernel import deferrals, journeys, labels, masks, naming, relations, servers, slowest, tdigest
 from hopwatch.monitor.kernel.deferrals import SeenObservations
-from hopwatch.monitor.kernel.journeys import BatchSource, Journeys, RecordReader
+from hopwatch.monitor.kernel.journeys import BatchSource, Journeys
 from hopwatch.monitor.kernel.label_lags import (
     BatchDepartures,
     LabelLagTally,
@@ -26,7 +26,7 @@ from hopwatch.monitor.kernel.label_lags import (
     find_spans,
     merge_label_lags,
 )
-from hopwatch.monitor.kernel.labels import LabelledBatches, Labels, LabelTally, WindowMessages
+from hopwatch.monitor.kernel.labels import LabelledBatches, LabelTally, WindowMessages
 from hopwatch.monitor.kernel.last_sightings import (
     NOTHING_MISSING,
     ArrivedObservations,
@@ -38,6 +38,13 @@ from hopwatch.monitor.kernel.last_sightings import (
 )
 from hopwatch.monitor.kernel.masks import Ids
 from hopwatch.monitor.kernel.naming import BatchIds, Names
+from hopwatch.monitor.kernel.observed_batches import (
+    LaidBatches,
+    ObservedBatch,
+    OffsetReader,
+    UniformBatches,
+    join_batches,
+)
 from hopwatch.monitor.kernel.relations import Relation, WindowStamps
 from hopwatch.monitor.kernel.seconds import (
     SECOND_US,
@@ -54,7 +61,7 @@ from hopwatch.monitor.kernel.stamp_sample import LaidStamps, NodeStamps, StampSa
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.results import MAX_LOST_IDS
-from hopwatch.probes.contract.batch import Outcome, WireIdKind
+from hopwatch.probes.contract.batch import Outcome
 from hopwatch.probes.contract.fingerprints import mix_ids
 from hopwatch.probes.contract.limits import NOT_STAMPED, WINDOW_US
 
@@ -63,33 +70,6 @@ from hopwatch.probes.contract.limits import NOT_STAMPED, WINDOW_US
 NEVER_US: Final = deferrals.NEVER_US
 ALWAYS_US: Final = deferrals.ALWAYS_US
 _HALF_WAY_US: Final = 2**62 - 1
-_NO_TEXTS: Final = np.empty(0, np.uint8)
-_NO_ENDS: Final = np.empty(0, np.uint32)
-
-
-class ObservedBatch(NamedTuple):
-    """The observations of one batch, as arrays over where they were read; empty arrays as on the wire.
-
-    ``instance`` tells the probe instance that sent it from all others of its stream.
-    ``rows`` are the places in the batch that these observations had, where they are not all of it; ``record`` reads
-    more of them, for the few that are shown. ``read_offsets`` reads the event offsets of the whole batch, µs, which are
-    empty where it tells none; it is not read without need.
-    """
-
-    node: int
-    instance: str
-    arrival_us: int
-    message_ids: Ids
-    lag_in_us: NDArray[np.int64]
-    lag_out_us: NDArray[np.int64]
-    outcome: NDArray[np.uint8]
-    id_kind: int = WireIdKind.UNKNOWN
-    id_texts: NDArray[np.uint8] = _NO_TEXTS
-    id_text_ends: NDArray[np.uint32] = _NO_ENDS
-    rows: NDArray[np.uint16] | None = None
-    record: RecordReader | None = None
-    labels: Labels = ()
-    read_offsets: Callable[[], NDArray[np.uint32]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,26 +170,9 @@ class Tally:
         return self.lost_ids[node].before(before_us)
 
 
-class _UniformBatches(NamedTuple):
-    """Batches of one node whose packed fields are given or empty alike, laid end to end."""
-
-    node: int
-    arrival_us: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    instances: tuple[str, ...]
-    labels: tuple[Labels, ...]
-    said: list[BatchIds]
-    records: list[tuple[RecordReader | None, NDArray[np.uint16] | None]]
-    offset_readers: list[Callable[[], NDArray[np.uint32]] | None]
-    message_ids: Ids
-    lag_in_us: NDArray[np.int64]
-    lag_out_us: NDArray[np.int64]
-    outcome: NDArray[np.uint8]
-
-
 def build_tally(  # noqa: PLR0913, PLR0915 - a window, and what is asked of it
     pathway: Pathway,
-    batches: Iterable[ObservedBatch],
+    batches: Iterable[ObservedBatch | LaidBatches],
     window_end_us: int,
     terms: WindowPolicy | None = None,
     max_lost_ids: int = MAX_LOST_IDS,
@@ -226,7 +189,7 @@ def build_tally(  # noqa: PLR0913, PLR0915 - a window, and what is asked of it
     elsewhere, if asked to.
     """
     nodes = len(pathway.nodes)
-    alike = _group_batches(batches)
+    alike = join_batches(batches)
     stamps, negative = np.zeros((nodes, 2), np.int64), np.zeros(nodes, np.int64)
     values: list[tuple[list[NDArray[np.int64]], ...]] = [([], [], []) for _ in range(nodes)]
     codes = [_stamp(pathway, part, stamps, values[part.node]) for part in alike]
@@ -246,7 +209,11 @@ def build_tally(  # noqa: PLR0913, PLR0915 - a window, and what is asked of it
     keys = [(part.node, instance) for part in alike for instance in part.instances]
     counts = _concatenate([part.counts for part in alike], (0,), np.int64)
     said = [said for part in alike for said in part.said]
-    sources = [BatchSource(pathway.nodes[part.node], *record) for part in alike for record in part.records]
+    sources = [
+        BatchSource(pathway.nodes[part.node], *source)
+        for part in alike
+        for source in zip(part.records, part.rows, strict=True)
+    ]
     of = _WindowObservations(ids, groups, counts, said, sources)
     is_deferred, kept = _find_deferred(alike), None
     if is_deferred is not None:
@@ -355,35 +322,8 @@ def empty_tally(pathway: Pathway) -> Tally:
     return build_tally(pathway, (), NEVER_US)
 
 
-def _group_batches(batches: Iterable[ObservedBatch]) -> list[_UniformBatches]:
-    """Lay batches of one kind end to end: what is left to Python is a step a batch, whatever it holds."""
-    kinds: dict[tuple[int, int, int, int], list[ObservedBatch]] = {}
-    for batch in batches:
-        kind = (batch.node, len(batch.lag_in_us) > 0, len(batch.lag_out_us) > 0, len(batch.outcome) > 0)
-        kinds.setdefault(kind, []).append(batch)
-    return [_join_batches(*kinds[kind]) for kind in sorted(kinds)]
-
-
-def _join_batches(*batches: ObservedBatch) -> _UniformBatches:
-    ids, lag_in, lag_out, outcome = (
-        np.concatenate([getattr(batch, name) for batch in batches])
-        for name in ("message_ids", "lag_in_us", "lag_out_us", "outcome")
-    )
-    arrivals_us = np.array([batch.arrival_us for batch in batches], np.int64)
-    counts = np.array([len(batch.message_ids) for batch in batches], np.int64)
-    instances = tuple(batch.instance for batch in batches)
-    said = [BatchIds(batch.node, batch.id_kind, batch.id_texts, batch.id_text_ends, batch.rows) for batch in batches]
-    records = [(batch.record, batch.rows) for batch in batches]
-    labels_of = tuple(batch.labels for batch in batches)
-    offset_readers = [batch.read_offsets for batch in batches]
-    return _UniformBatches(
-        batches[0].node, arrivals_us, counts, instances, labels_of, said, records, offset_readers,
-        ids, lag_in, lag_out, outcome,
-    )  # fmt: skip
-
-
 def _stamp(
-    pathway: Pathway, part: _UniformBatches, stamps: NDArray[np.int64], values: tuple[list[NDArray[np.int64]], ...]
+    pathway: Pathway, part: UniformBatches, stamps: NDArray[np.int64], values: tuple[list[NDArray[np.int64]], ...]
 ) -> NDArray[np.uint8]:
     """Return the code of each observation, and add its stamps and lags to those of its node."""
     count = len(part.message_ids)
@@ -411,7 +351,7 @@ def _stamp(
     return code
 
 
-def _find_deferred(alike: list[_UniformBatches]) -> NDArray[np.bool_] | None:
+def _find_deferred(alike: list[UniformBatches]) -> NDArray[np.bool_] | None:
     """Return which observations of a window are deferred; None if none is."""
     parts = [part.outcome == Outcome.DEFERRED for part in alike if len(part.outcome)]
     if not any(part.any() for part in parts):
@@ -450,7 +390,7 @@ def _build_digests(lists: tuple[list[NDArray[np.int64]], ...], negative: NDArray
 
 
 def _find_first_sightings(
-    alike: list[_UniformBatches], groups: masks.Groups, window_end_us: int
+    alike: list[UniformBatches], groups: masks.Groups, window_end_us: int
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Return moments, ascending, and for each message the place among them of the earliest arrival of it.
 
@@ -466,18 +406,15 @@ def _find_first_sightings(
     return moments_us, np.minimum.reduceat(of_observation[groups.order], groups.starts)
 
 
-def _find_seconds(alike: list[_UniformBatches], groups: masks.Groups, counts: NDArray[np.int64]) -> NDArray[np.uint8]:
+def _find_seconds(alike: list[UniformBatches], groups: masks.Groups, counts: NDArray[np.int64]) -> NDArray[np.uint8]:
     """Return the earliest second of the window that an observation of each message tells; shape (messages,).
 
     It is beyond those of the window where none tells one.
     """
     if not len(groups.starts):
         return np.empty(0, np.uint8)
-    readers = [
-        (read, rows) for part in alike for read, (_, rows) in zip(part.offset_readers, part.records, strict=True)
-    ]
-    pairs = zip(readers, counts.tolist(), strict=True)
-    offsets_us = [_read_offsets(*reader, count) for reader, count in pairs]
+    readers = [reader for part in alike for reader in zip(part.offset_readers, part.rows, strict=True)]
+    offsets_us = [_read_offsets(*reader, count) for reader, count in zip(readers, counts.tolist(), strict=True)]
     second = (_concatenate(offsets_us, (0,), np.uint32) // SECOND_US).astype(np.uint8)
     ordered = second[groups.order]
     is_alike = ordered[1:] == ordered[:-1]
@@ -486,9 +423,7 @@ def _find_seconds(alike: list[_UniformBatches], groups: masks.Groups, counts: ND
     return ordered[groups.starts] if is_alike.all() else np.minimum.reduceat(ordered, groups.starts)
 
 
-def _read_offsets(
-    read: Callable[[], NDArray[np.uint32]] | None, rows: NDArray[np.uint16] | None, count: int
-) -> NDArray[np.uint32]:
+def _read_offsets(read: OffsetReader | None, rows: NDArray[np.uint16] | None, count: int) -> NDArray[np.uint32]:
     told = None if read is None else read()
     if told is None or not len(told):
         return np.full(count, UNKNOWN_OFFSET_US, np.uint32)

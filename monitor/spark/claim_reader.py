@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopwatch.monitor import segment_file
-from hopwatch.monitor.kernel import masks, order
+from hopwatch.monitor.kernel import order
 from hopwatch.monitor.kernel.journeys import RecordColumns
 from hopwatch.monitor.kernel.labels import Labels
-from hopwatch.monitor.kernel.tally import NEVER_US, ObservedBatch, Tally, build_tally
+from hopwatch.monitor.kernel.naming import BatchIds
+from hopwatch.monitor.kernel.observed_batches import LaidBatches, cut_text, select_shard, split_batches
+from hopwatch.monitor.kernel.tally import NEVER_US, Tally, build_tally
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import EARLY, NOWHERE, Claims
 from hopwatch.monitor.stream_config import StreamConfig
@@ -24,13 +26,16 @@ from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.batch import Outcome
 from hopwatch.probes.contract.limits import ID_BYTES, NO_REASON, NOT_STAMPED, WINDOW_US
 
+MIN_VIEWED: Final = 64
+"""Observations a batch from which on each is looked at where it lies."""
 _WORDS: Final = np.dtype("<u8")
 """Type of the halves of an id."""
 _LAGS: Final = np.dtype("<i8")
 _ENDS: Final = np.dtype("<u4")
 _BYTES: Final = np.dtype("u1")
-_EMPTY: Final = {dtype: np.frombuffer(b"", dtype) for dtype in (_LAGS, _ENDS, _BYTES)}
-"""Read-only, as all that is read from segments."""
+_ID: Final = np.dtype(f"V{ID_BYTES}")
+_LAG: Final = np.dtype(f"V{_LAGS.itemsize}")
+"""Items as bytes: so they are taken from any place the fastest."""
 _NO_OFFSETS: Final = np.empty(0, np.uint32)
 MAX_MAPPED: Final = 8_192
 """Segments of a window that are mapped at once, where the process may open twice as many files."""
@@ -46,8 +51,9 @@ def tally_claims(
     lasts, by the watermark and by what has arrived, no stamps are: most tallies are of such, and nobody asks for times.
     """
     observed = _read_observations(config.pathway, claims)
-    batches = list(observed) if config.order and not shard else None
-    own = _select_shards(observed if batches is None else batches, shard, config.shards)
+    whole = list(observed) if config.order and not shard else None
+    batches = observed if whole is None else whole
+    own = batches if config.shards == 1 else (select_shard(laid, shard, config.shards) for laid in batches)
     is_final = watermark_us >= config.terms.final_at_us(window_end_us - WINDOW_US)
     keeps_last = bool(config.deadlines) and not is_final
     tally = build_tally(
@@ -56,9 +62,9 @@ def tally_claims(
         keeps_seconds=config.shards > 1,
         keeps_stamps=watermark_us >= window_end_us or has_arrivals_since(claims, window_end_us),
     )
-    if batches is None:
+    if whole is None:
         return tally
-    found = order.find_order(config.pathway, batches)
+    found = order.find_order(config.pathway, [batch for laid in whole for batch in split_batches(laid)])
     lags = tuple(replace(own, displacement=of) for own, of in zip(tally.lags, found.displacement, strict=True))
     return replace(tally, lags=lags, inversions=found.inversions)
 
@@ -92,67 +98,79 @@ def drop_duplicates(claims: Sequence[Claims]) -> list[NDArray[np.void]]:
     return [claim.refs[part] for claim, part in zip(claims, np.split(keep, np.cumsum(sizes)[:-1]), strict=True)]
 
 
-def _read_observations(pathway: Pathway, claims: Sequence[Claims]) -> Iterator[ObservedBatch]:
+def _read_observations(pathway: Pathway, claims: Sequence[Claims]) -> Iterator[LaidBatches]:
+    """Yield the batches that the claims point to, each once: of each segment those of a node that are alike."""
     segments = _SegmentCache()
     known: dict[bytes, Labels] = {}
-    for claim, refs in zip(claims, drop_duplicates(claims), strict=True):
-        senders = [(pathway.nodes.index(node), instance) for node, instance in claim.senders]
-        for (
-            _,
-            arrival_us,
-            start,
-            end,
-            count,
-            ids_at,
-            lag_in_at,
-            lag_out_at,
-            outcome_at,
-            id_kind,
-            ends_at,
-            texts_at,
-            labels_at,
-            labels_end,
-            sender,
-        ) in refs.tolist():
-            if count == EARLY:
-                # Nothing keeps the segment of a batch that does not count.
-                continue
-            node, instance = senders[sender]
-            segment = segments[claim.path]
-            # The record was checked when it was claimed; that it is still there costs little to know.
-            envelope.check_prefix(segment, start, end)
-            text_ends = _read_field(segment, count, _ENDS, ends_at)
-            record = _LazyRecord(segment, start, end, ids_at, count)
-            yield ObservedBatch(
-                node,
-                instance,
-                arrival_us,
-                np.frombuffer(segment, _WORDS, 2 * count, ids_at).reshape(-1, 2),
-                _read_field(segment, count, _LAGS, lag_in_at),
-                _read_field(segment, count, _LAGS, lag_out_at),
-                _read_field(segment, count, _BYTES, outcome_at),
-                id_kind,
-                _read_field(segment, int(text_ends[-1]) if len(text_ends) else 0, _BYTES, texts_at),
-                text_ends,
-                None,
-                record,
-                _read_labels(segment, labels_at, labels_end, known),
-                record.read_offsets,
-            )
+    for claim, kept in zip(claims, drop_duplicates(claims), strict=True):
+        # Nothing keeps the segment of a batch that does not count.
+        refs = kept[kept["count"] != EARLY]
+        if not len(refs):
+            continue
+        segment = segments[claim.path]
+        # The records were checked when they were claimed; that they are still there costs little to know.
+        envelope.check_prefixes(segment, refs["start"], refs["end"])
+        node = np.array([pathway.nodes.index(node) for node, _ in claim.senders], np.int64)[refs["sender"]]
+        kind = node
+        for name in ("lag_in_us", "lag_out_us", "outcome"):
+            kind = 2 * kind + (refs[name] != NOWHERE)
+        ordered = np.argsort(kind, kind="stable")
+        for alike in np.split(ordered, np.flatnonzero(np.diff(kind[ordered])) + 1):
+            yield _read_alike(claim, segment, int(node[alike[0]]), refs[alike], known)
 
 
-def _read_labels(segment: envelope.Buffer, start: int, end: int, known: dict[bytes, Labels]) -> Labels:
-    """Return the labels of a batch; most batches of a window have the same as another."""
-    if start == NOWHERE:
-        return ()
-    said = bytes(segment[start:end])
-    if said not in known:
-        known[said] = tuple(sorted(envelope.read_labels(said, 0, len(said)).items()))
-    return known[said]
+def _read_alike(
+    claim: Claims, segment: envelope.Buffer, node: int, refs: NDArray[np.void], known: dict[bytes, Labels]
+) -> LaidBatches:
+    """Return the batches of one node in a segment of which the same fields are given."""
+    names = [name for _, name in claim.senders]
+    places = [refs[name].tolist() for name in ("start", "end", "message_ids", "count", "id_text_ends", "id_texts")]
+    records = [_LazyRecord(segment, *at) for at in zip(*places, strict=True)]
+    pairs = zip(records, refs["id_kind"].tolist(), strict=True)
+    return LaidBatches(
+        node,
+        refs["arrival_us"],
+        refs["count"].astype(np.int64),
+        [names[sender] for sender in refs["sender"].tolist()],
+        _read_labels(segment, refs, known),
+        [BatchIds(node, kind, record.read_text if record.ends_at else None, None) for record, kind in pairs],
+        records,
+        [None] * len(refs),
+        [record.read_offsets for record in records],
+        [piece.view(_WORDS).reshape(-1, 2) for piece in _read_column(segment, refs, "message_ids", _ID)],
+        [piece.view(_LAGS) for piece in _read_column(segment, refs, "lag_in_us", _LAG)],
+        [piece.view(_LAGS) for piece in _read_column(segment, refs, "lag_out_us", _LAG)],
+        _read_column(segment, refs, "outcome", _BYTES),
+    )
 
 
-def _select_shards(batches: Iterable[ObservedBatch], shard: int, shards: int) -> Iterable[ObservedBatch]:
-    return batches if shards == 1 else (_select_shard(batch, shard, shards) for batch in batches)
+def _read_column(
+    segment: envelope.Buffer, refs: NDArray[np.void], name: str, item: np.dtype[Any]
+) -> list[NDArray[Any]]:
+    """Return a field of batches that all give it, or none: the items of all of them in pieces."""
+    starts, counts = refs[name], refs["count"].astype(np.int64)
+    if starts[0] == NOWHERE:
+        return [np.empty(0, item)]
+    if counts.mean() >= MIN_VIEWED:
+        pairs = zip(counts.tolist(), starts.tolist(), strict=True)
+        return [np.frombuffer(segment, item, count, start) for count, start in pairs]
+    # An item at each byte: what is small is taken together, as a step of Python a batch would cost the most of it.
+    every = np.ndarray((len(segment) - item.itemsize + 1,), item, segment, 0, (1,))
+    within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    return [every[np.repeat(starts, counts) + item.itemsize * within]]
+
+
+def _read_labels(segment: envelope.Buffer, refs: NDArray[np.void], known: dict[bytes, Labels]) -> list[Labels]:
+    """Return the labels of batches; most batches of a window have the same as another."""
+    if not refs["labels"].any():
+        return [()] * len(refs)
+    found = []
+    for start, end in zip(refs["labels"].tolist(), refs["labels_end"].tolist(), strict=True):
+        said = b"" if start == NOWHERE else bytes(segment[start:end])
+        if said not in known:
+            known[said] = tuple(sorted(envelope.read_labels(said, 0, len(said)).items())) if said else ()
+        found.append(known[said])
+    return found
 
 
 @dataclass(slots=True)
@@ -164,7 +182,14 @@ class _LazyRecord:
     end: int
     ids_at: int
     count: int
+    ends_at: int
+    texts_at: int
     view: envelope.RecordView | None = None
+
+    def read_text(self, row: int) -> bytes:
+        """Return the text of an id; it has texts."""
+        ends = np.frombuffer(self.segment, _ENDS, self.count, self.ends_at)
+        return cut_text(np.frombuffer(self.segment, _BYTES, int(ends[-1]), self.texts_at), ends, row)
 
     def read_offsets(self) -> NDArray[np.uint32]:
         """Return its event offsets, none where it has none; without a look at what else it says."""
@@ -218,32 +243,3 @@ def _raise_file_limit(wanted: int) -> int:
     if soft < allowed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
     return max(soft, allowed)
-
-
-def _read_field(segment: envelope.Buffer, count: int, dtype: np.dtype[Any], place: int) -> NDArray[Any]:
-    return _EMPTY[dtype] if place == NOWHERE else np.frombuffer(segment, dtype, count, place)
-
-
-def _select_shard(batch: ObservedBatch, shard: int, shards: int) -> ObservedBatch:
-    chosen = masks.shard_of(batch.message_ids, shards) == shard
-    return ObservedBatch(
-        batch.node,
-        batch.instance,
-        batch.arrival_us,
-        batch.message_ids[chosen],
-        _select_column(batch.lag_in_us, chosen),
-        _select_column(batch.lag_out_us, chosen),
-        _select_column(batch.outcome, chosen),
-        batch.id_kind,
-        batch.id_texts,
-        batch.id_text_ends,
-        # A batch has at most 65,536 observations.
-        np.flatnonzero(chosen).astype(np.uint16),
-        batch.record,
-        batch.labels,
-        batch.read_offsets,
-    )
-
-
-def _select_column(column: NDArray[Any], chosen: NDArray[np.bool_]) -> NDArray[Any]:
-    return column[chosen] if len(column) else column

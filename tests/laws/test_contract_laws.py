@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import struct
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any, Final
 
 import fastavro
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,6 +52,31 @@ def test_version_1_is_read_for_ever(batch: Batch) -> None:
     record = record_of(batch, version=1)
     assert envelope.decode(record) == of_version_1(batch)
     assert as_fastavro_reads(record) == (as_body(of_version_1(batch)), b"")
+
+
+STRANGE = st.binary(min_size=1, max_size=40) | st.sampled_from(list(PREFIXES.values())).flatmap(
+    lambda prefix: st.integers(1, len(prefix)).map(lambda length: prefix[:length])
+)
+
+
+@given(st.lists(batches().map(envelope.encode) | STRANGE, max_size=5), st.integers(0, 3))
+def test_many_beginnings_of_records_are_checked_as_each_is(records: list[bytes], missing_bytes: int) -> None:
+    """Together they are taken where each of them is, and refused as the first that is not; also of a file cut short."""
+    ends = np.cumsum([len(record) for record in records], dtype=np.int64)
+    starts = ends - np.array([len(record) for record in records], np.int64)
+    kept = starts < sum(map(len, records)) - missing_bytes
+    buffer = b"".join(records)[: int(sum(map(len, records))) - missing_bytes]
+    places = starts[kept], ends[kept]
+    each = [_refusal(envelope.check_prefix, buffer, *place) for place in zip(*places, strict=True)]
+    assert _refusal(envelope.check_prefixes, buffer, *places) == next(filter(None, each), "")
+
+
+def _refusal(check: Callable[..., object], *given_arguments: Any) -> str:  # noqa: ANN401 - a buffer, and places
+    try:
+        check(*given_arguments)
+    except RecordError as error:
+        return str(error)
+    return ""
 
 
 LONGS = st.integers(-(2**63), 2**63 - 1)

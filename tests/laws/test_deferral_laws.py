@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from hopwatch.monitor.kernel import masks
 from hopwatch.monitor.kernel.deferrals import find_waits
 from hopwatch.monitor.kernel.journeys import RecordColumns
+from hopwatch.monitor.kernel.observed_batches import ObservedBatch
 from hopwatch.monitor.kernel.sets import classify
-from hopwatch.monitor.kernel.tally import ALWAYS_US, NEVER_US, ObservedBatch, Tally, build_tally, merge_tallies
+from hopwatch.monitor.kernel.tally import ALWAYS_US, NEVER_US, Tally, build_tally, merge_tallies
 from hopwatch.monitor.kernel.verdict import WindowStage, conclude_window
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.payloads import pack_tally, unpack_tally

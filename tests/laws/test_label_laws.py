@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hopwatch.monitor.kernel import masks
 from hopwatch.monitor.kernel.label_table import tabulate_labels
 from hopwatch.monitor.kernel.labels import Labels
-from hopwatch.monitor.kernel.tally import NEVER_US, ObservedBatch, Tally, build_tally, merge_tallies
+from hopwatch.monitor.kernel.observed_batches import ObservedBatch
+from hopwatch.monitor.kernel.tally import NEVER_US, Tally, build_tally, merge_tallies
 from hopwatch.monitor.kernel.verdict import WindowStage, conclude_window
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import pack_tally, unpack_tally

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hopwatch.monitor.kernel.observed_batches import ObservedBatch
 from hopwatch.monitor.kernel.path_times import tabulate_times
 from hopwatch.monitor.kernel.stamp_sample import MAX_SAMPLES, MISSING_US, StampSample, merge_samples
-from hopwatch.monitor.kernel.tally import ObservedBatch, Tally, build_tally, merge_tallies
+from hopwatch.monitor.kernel.tally import Tally, build_tally, merge_tallies
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import pack_tally, unpack_tally
 from hopwatch.monitor.results import PathTime

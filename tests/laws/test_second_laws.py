@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from hopwatch.monitor.kernel import masks
 from hopwatch.monitor.kernel.bursts import find_bursts
+from hopwatch.monitor.kernel.observed_batches import ObservedBatch
 from hopwatch.monitor.kernel.seconds import tabulate_seconds
-from hopwatch.monitor.kernel.tally import NEVER_US, ObservedBatch, Tally, build_tally, merge_tallies
+from hopwatch.monitor.kernel.tally import NEVER_US, Tally, build_tally, merge_tallies
 from hopwatch.monitor.kernel.verdict import WindowStage, conclude_window
 from hopwatch.monitor.payloads import pack_tally, unpack_tally
 from hopwatch.monitor.results import SECONDS, SecondCounts, Status

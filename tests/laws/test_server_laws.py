@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopwatch.monitor.kernel import masks, reconciliation
+from hopwatch.monitor.kernel.observed_batches import ObservedBatch
 from hopwatch.monitor.kernel.packets import Packet
 from hopwatch.monitor.kernel.reconciliation import CountedServer, ServersBeside, compare_servers, find_missing
 from hopwatch.monitor.kernel.servers import ServerIds
-from hopwatch.monitor.kernel.tally import LostIds, ObservedBatch, Tally, build_tally, instance_name, merge_tallies
+from hopwatch.monitor.kernel.tally import LostIds, Tally, build_tally, instance_name, merge_tallies
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import pack_tally, unpack_tally
 from hopwatch.monitor.results import ServerCount

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopwatch.monitor.kernel import masks, tdigest
+from hopwatch.monitor.kernel.observed_batches import ObservedBatch
 from hopwatch.monitor.kernel.slowest import MAX_SLOWEST_IDS
-from hopwatch.monitor.kernel.tally import ALWAYS_US, ObservedBatch, Tally, build_tally, merge_tallies
+from hopwatch.monitor.kernel.tally import ALWAYS_US, Tally, build_tally, merge_tallies
 from hopwatch.monitor.payloads import pack_tally
 from tests.laws.strategies import DrawnPathway, SeenMessage, as_model, mask_of, message_id, pathways, seen_messages
 from tests.support.batch_arrays import make_batch

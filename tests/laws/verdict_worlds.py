@@ -10,7 +10,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hopwatch.monitor.kernel.bounds import NodeBooks
-from hopwatch.monitor.kernel.tally import NEVER_US, ObservedBatch, build_tally, instance_name
+from hopwatch.monitor.kernel.observed_batches import ObservedBatch
+from hopwatch.monitor.kernel.tally import NEVER_US, build_tally, instance_name
 from hopwatch.monitor.kernel.verdict import WindowStage, conclude_window
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.results import Status, WindowResult

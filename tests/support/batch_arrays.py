@@ -8,7 +8,8 @@ import numpy as np
 
 from hopwatch.monitor.kernel import masks
 from hopwatch.monitor.kernel.bounds import NodeBooks
-from hopwatch.monitor.kernel.tally import ObservedBatch, instance_name
+from hopwatch.monitor.kernel.observed_batches import ObservedBatch
+from hopwatch.monitor.kernel.tally import instance_name
 from hopwatch.probes.contract.batch import Outcome
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import NOT_STAMPED

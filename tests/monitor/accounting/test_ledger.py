@@ -14,7 +14,8 @@ from hopwatch.monitor.accounting.ledger import Conclusion, Ledger, LiveWindow
 from hopwatch.monitor.kernel import masks
 from hopwatch.monitor.kernel.books import IMPLAUSIBLE, BatchFact, DropFact
 from hopwatch.monitor.kernel.journeys import RecordColumns
-from hopwatch.monitor.kernel.tally import NEVER_US, ObservedBatch, Tally, build_tally, instance_name
+from hopwatch.monitor.kernel.observed_batches import ObservedBatch
+from hopwatch.monitor.kernel.tally import NEVER_US, Tally, build_tally, instance_name
 from hopwatch.monitor.kernel.window import STRAGGLING_US
 from hopwatch.monitor.payloads import FactSheet
 from hopwatch.monitor.results import Status, Verdict, WindowResult

@@ -8,7 +8,8 @@ import pytest
 
 from hopwatch.monitor.kernel import label_table, labels
 from hopwatch.monitor.kernel.label_table import find_sources, tabulate_labels
-from hopwatch.monitor.kernel.tally import NEVER_US, ObservedBatch, build_tally, merge_tallies
+from hopwatch.monitor.kernel.observed_batches import ObservedBatch
+from hopwatch.monitor.kernel.tally import NEVER_US, build_tally, merge_tallies
 from hopwatch.monitor.kernel.verdict import WindowStage, conclude_window
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import pack_tally, unpack_tally

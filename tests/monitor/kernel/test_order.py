@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from hopwatch.monitor.kernel import masks
 from hopwatch.monitor.kernel.journeys import RecordColumns
+from hopwatch.monitor.kernel.observed_batches import ObservedBatch
 from hopwatch.monitor.kernel.order import find_order
-from hopwatch.monitor.kernel.tally import ObservedBatch
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.probes.contract.batch import Outcome
 from hopwatch.probes.contract.ids import id_bytes

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from hopwatch.monitor.kernel import tdigest
+from hopwatch.monitor.kernel.observed_batches import ObservedBatch
 from hopwatch.monitor.kernel.tally import (
     NEVER_US,
-    ObservedBatch,
     Tally,
     build_tally,
     empty_tally,

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from hopwatch.monitor.kernel import masks, naming
 from hopwatch.monitor.kernel.journeys import RecordColumns
-from hopwatch.monitor.kernel.tally import ObservedBatch, Tally, build_tally, empty_tally, instance_name, merge_tallies
+from hopwatch.monitor.kernel.observed_batches import ObservedBatch
+from hopwatch.monitor.kernel.tally import Tally, build_tally, empty_tally, instance_name, merge_tallies
 from hopwatch.monitor.payloads import CLAIMS, EARLY, Claims, pack_tally
 from hopwatch.monitor.row_kinds import CLAIMS_ROW
 from hopwatch.monitor.spark import claim_reader
@@ -77,6 +78,10 @@ def _recorded(batch: Batch, rows: NDArray[np.int64]) -> RecordColumns:
     return RecordColumns(batch.probe, *columns, batch.reasons, np.array(until, np.int64))
 
 
+MIN_VIEWED = st.sampled_from([1, claim_reader.MIN_VIEWED])
+"""Whether batches are looked at one by one, or taken together."""
+
+
 @st.composite
 def _batches(draw: st.DrawFn) -> list[Batch]:
     """Draw batches of one window: any nodes, ids, stamps and outcomes that a probe may send."""
@@ -108,24 +113,28 @@ def _as_outcomes(drawn: bytes) -> bytes:
     return bytes(byte % 3 for byte in drawn)
 
 
-@given(_batches())
+@given(_batches(), MIN_VIEWED)
 def test_a_tally_of_claims_is_that_of_the_arrays(
-    tmp_path_factory: pytest.TempPathFactory, batches: list[Batch]
+    tmp_path_factory: pytest.TempPathFactory, batches: list[Batch], min_viewed: int
 ) -> None:
-    """The tally of claims on a segment equals, to the byte, the tally of the same arrays."""
+    """The tally of claims on a segment equals, to the byte, the tally of the same arrays, be batches small or large."""
     path = write_segment(tmp_path_factory.mktemp("spool") / "s.seg", *batches)
-    tally = claim_reader.tally_claims(CONFIG, claims_on(path), END_US)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(claim_reader, "MIN_VIEWED", min_viewed)
+        tally = claim_reader.tally_claims(CONFIG, claims_on(path), END_US)
     assert pack_tally(tally) == pack_tally(of_arrays(batches, at_us(70)))
 
 
-@given(_batches(), st.integers(1, 5))
+@given(_batches(), st.integers(1, 5), MIN_VIEWED)
 def test_shards_share_the_messages_out(
-    tmp_path_factory: pytest.TempPathFactory, batches: list[Batch], shards: int
+    tmp_path_factory: pytest.TempPathFactory, batches: list[Batch], shards: int, min_viewed: int
 ) -> None:
     """Each message counts in one shard; merged, the shards are the window: masks, stamps, ids, sightings."""
     claims = claims_on(write_segment(tmp_path_factory.mktemp("spool") / "s.seg", *batches))
     sharded = replace(CONFIG, shards=shards)
-    merged = merge_tallies([claim_reader.tally_claims(sharded, claims, END_US, shard) for shard in range(shards)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(claim_reader, "MIN_VIEWED", min_viewed)
+        merged = merge_tallies([claim_reader.tally_claims(sharded, claims, END_US, shard) for shard in range(shards)])
     whole = claim_reader.tally_claims(CONFIG, claims, END_US)
     assert _exact(merged) == _exact(whole)
 

@@ -16,8 +16,9 @@ from hopwatch.monitor.accounting.ledger import Conclusion
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.count_lags import CountLags, digest_histograms
 from hopwatch.monitor.kernel.figures import quantiles_of
+from hopwatch.monitor.kernel.observed_batches import ObservedBatch
 from hopwatch.monitor.kernel.rollup import COUNTS, NODE_COUNTS
-from hopwatch.monitor.kernel.tally import ObservedBatch, Tally, build_tally
+from hopwatch.monitor.kernel.tally import Tally, build_tally
 from hopwatch.monitor.results import NodeCounts, Status, Verdict, WindowResult, format_iso
 from hopwatch.monitor.store import fencing, reader, rollups, tables, writer
 from hopwatch.monitor.store.rollups import DAY_US, HOUR_US

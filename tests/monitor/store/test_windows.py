@@ -15,7 +15,8 @@ from hopwatch.gate.registry.avro_schema import Schema
 from hopwatch.gate.registry.subjects import Registry
 from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.masks import ids_from_bytes
-from hopwatch.monitor.kernel.tally import ObservedBatch, Tally, build_tally
+from hopwatch.monitor.kernel.observed_batches import ObservedBatch
+from hopwatch.monitor.kernel.tally import Tally, build_tally
 from hopwatch.monitor.results import NodeResult, Status, WindowResult, window_to_json
 from hopwatch.monitor.store import lost_messages, reader, tables, writer
 from hopwatch.monitor.store.reader import MAX_REPORTED_IDS
