@@ -28,14 +28,8 @@ from hopwatch.probes.contract.limits import ID_BYTES, NO_REASON, NOT_STAMPED, WI
 
 MIN_VIEWED: Final = 64
 """Observations a batch from which on each is looked at where it lies."""
-_WORDS: Final = np.dtype("<u8")
-"""Type of the halves of an id."""
-_LAGS: Final = np.dtype("<i8")
 _ENDS: Final = np.dtype("<u4")
-_BYTES: Final = np.dtype("u1")
-_ID: Final = np.dtype(f"V{ID_BYTES}")
-_LAG: Final = np.dtype(f"V{_LAGS.itemsize}")
-"""Items as bytes: so they are taken from any place the fastest."""
+_ID: Final = f"V{ID_BYTES}"
 _NO_OFFSETS: Final = np.empty(0, np.uint32)
 MAX_MAPPED: Final = 8_192
 """Segments of a window that are mapped at once, where the process may open twice as many files."""
@@ -137,27 +131,24 @@ def _read_alike(
         records,
         [None] * len(refs),
         [record.read_offsets for record in records],
-        [piece.view(_WORDS).reshape(-1, 2) for piece in _read_column(segment, refs, "message_ids", _ID)],
-        [piece.view(_LAGS) for piece in _read_column(segment, refs, "lag_in_us", _LAG)],
-        [piece.view(_LAGS) for piece in _read_column(segment, refs, "lag_out_us", _LAG)],
-        _read_column(segment, refs, "outcome", _BYTES),
+        [piece.view("<u8").reshape(-1, 2) for piece in _read_column(segment, refs, "message_ids", _ID)],
+        _read_column(segment, refs, "lag_in_us", "<i8"),
+        _read_column(segment, refs, "lag_out_us", "<i8"),
+        _read_column(segment, refs, "outcome", "u1"),
     )
 
 
-def _read_column(
-    segment: envelope.Buffer, refs: NDArray[np.void], name: str, item: np.dtype[Any]
-) -> list[NDArray[Any]]:
+def _read_column(segment: envelope.Buffer, refs: NDArray[np.void], name: str, dtype: str) -> list[NDArray[Any]]:
     """Return a field of batches that all give it, or none: the items of all of them in pieces."""
     starts, counts = refs[name], refs["count"].astype(np.int64)
     if starts[0] == NOWHERE:
-        return [np.empty(0, item)]
-    if counts.mean() >= MIN_VIEWED:
-        pairs = zip(counts.tolist(), starts.tolist(), strict=True)
-        return [np.frombuffer(segment, item, count, start) for count, start in pairs]
-    # An item at each byte: what is small is taken together, as a step of Python a batch would cost the most of it.
-    every = np.ndarray((len(segment) - item.itemsize + 1,), item, segment, 0, (1,))
-    within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-    return [every[np.repeat(starts, counts) + item.itemsize * within]]
+        return [np.empty(0, dtype)]
+    if counts.mean() < MIN_VIEWED:
+        return [envelope.read_packed_many(segment, starts, counts, dtype)]
+    return [
+        np.frombuffer(segment, dtype, count, start)
+        for count, start in zip(counts.tolist(), starts.tolist(), strict=True)
+    ]
 
 
 def _read_labels(segment: envelope.Buffer, refs: NDArray[np.void], known: dict[bytes, Labels]) -> list[Labels]:
@@ -189,7 +180,7 @@ class _LazyRecord:
     def read_text(self, row: int) -> bytes:
         """Return the text of an id; it has texts."""
         ends = np.frombuffer(self.segment, _ENDS, self.count, self.ends_at)
-        return cut_text(np.frombuffer(self.segment, _BYTES, int(ends[-1]), self.texts_at), ends, row)
+        return cut_text(np.frombuffer(self.segment, np.uint8, int(ends[-1]), self.texts_at), ends, row)
 
     def read_offsets(self) -> NDArray[np.uint32]:
         """Return its event offsets, none where it has none; without a look at what else it says."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 
 from hopwatch.monitor.kernel.recent import RecentSampler
@@ -33,6 +34,7 @@ from hopwatch.monitor.spark.segment_accumulator import (
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract import envelope, segment
 from hopwatch.probes.contract.batch import BatchKind
+from hopwatch.probes.contract.common_records import read_common_records
 from hopwatch.probes.folder_sync import sync_folder
 
 LOG_APPEND_TIME: Final = 1
@@ -41,15 +43,28 @@ READ_THROUGH: Final = "read-through"
 """The file in which the driver tells the workers how far all partitions were read, µs; without it nothing is known."""
 _NAME_CHARS: Final = 100
 """Characters of the topic's name in a segment's name: a file's may have 255, and a topic's up to 249."""
+RECORDS_AT_ONCE: Final = 1_000
+BYTES_AT_ONCE: Final = 4 * 1024 * 1024
+"""Records are parsed together up to so many, or so many bytes."""
 KAFKA_COLUMNS: Final = ("partition", "offset", "timestamp", "timestampType", "value")
 """Kafka's columns that the workers need, in this order."""
 
 
 class _ArrivedRecord(NamedTuple):
+    """A record of Kafka: bytes ``start`` to ``end`` of ``data``; ``view`` if it was read together with others."""
+
     offset: int
     arrival_us: int
     is_of_broker: bool
-    value: bytes
+    data: bytes
+    start: int
+    end: int
+    view: envelope.RecordView | None
+
+    @property
+    def value(self) -> bytes:
+        """Return its own bytes."""
+        return self.data[self.start : self.end]
 
 
 @dataclass(slots=True)
@@ -106,8 +121,8 @@ def land_records(
     """
     ranges: dict[int, _OffsetRange] = {}
     try:
-        for batch in batches:
-            for partition, record in _parse_batch(batch):
+        for table in _join_batches(batches):
+            for partition, record in _parse_records(table):
                 if partition not in ranges:
                     ranges[partition] = _OffsetRange(topic, partition, SegmentAccumulator(rules, sampler))
                 _land_record(ranges[partition], record, folder, rules)
@@ -141,12 +156,32 @@ def save_read_through(folder: Path, moment_us: int) -> None:
     draft.replace(folder / READ_THROUGH)
 
 
-def _parse_batch(batch: pa.RecordBatch) -> Iterator[tuple[int, _ArrivedRecord]]:
-    partitions, offsets, moments, kinds, values = (batch.column(name) for name in KAFKA_COLUMNS)
+def _join_batches(batches: Batches) -> Iterator[pa.Table]:
+    """Yield batches together: so small records are read at once, and large ones do not pile up."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(one.num_rows for one in held) >= RECORDS_AT_ONCE or sum(one.nbytes for one in held) >= BYTES_AT_ONCE:
+            yield pa.Table.from_batches(held).combine_chunks()
+            held = []
+    if held:
+        yield pa.Table.from_batches(held).combine_chunks()
+
+
+def _parse_records(table: pa.Table) -> Iterator[tuple[int, _ArrivedRecord]]:
+    partitions, offsets, moments, kinds, values = (table.column(name) for name in KAFKA_COLUMNS)
     moments_us = moments.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_pylist()
-    told = zip(partitions.to_pylist(), offsets.to_pylist(), moments_us, kinds.to_pylist(), values, strict=True)
-    for partition, offset, arrival_us, kind, value in told:
-        yield partition, _ArrivedRecord(offset, arrival_us, kind == LOG_APPEND_TIME, value.as_py() or b"")
+    # A record without a value is an empty one.
+    packed = values.cast(pa.large_binary()).combine_chunks()
+    _, ends_buffer, data_buffer = packed.buffers()
+    bounds = np.frombuffer(ends_buffer, np.int64, len(packed) + 1, packed.offset * np.dtype(np.int64).itemsize)
+    data = data_buffer.to_pybytes() if data_buffer else b""
+    views = read_common_records(data, bounds[:-1], bounds[1:])
+    told = (partitions.to_pylist(), offsets.to_pylist(), moments_us, kinds.to_pylist(), views)
+    for partition, offset, arrival_us, kind, view, start, end in zip(
+        *told, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True
+    ):
+        yield partition, _ArrivedRecord(offset, arrival_us, kind == LOG_APPEND_TIME, data, start, end, view)
 
 
 def _land_record(one: _OffsetRange, record: _ArrivedRecord, folder: Path, rules: Mapping[str, StreamConfig]) -> None:
@@ -163,16 +198,17 @@ def _land_record(one: _OffsetRange, record: _ArrivedRecord, folder: Path, rules:
     if fault is not None:
         _set_aside(one, record, fault, sender_of(view))
         if keeps_book(fault, view, rules):
-            one.intake.add_record(record.value, view, 0, len(record.value), record.arrival_us)
+            one.intake.add_record(record.data, view, 0, record.end - record.start, record.arrival_us)
         return
     start = _append(one, record.value, folder) if view.kind == BatchKind.OBSERVATIONS else 0
-    one.intake.add_record(record.value, view, start, start + len(record.value), record.arrival_us, moved=start)
+    end, moved = start + record.end - record.start, start - record.start
+    one.intake.add_record(record.data, view, start, end, record.arrival_us, moved)
 
 
 def _set_aside(
     one: _OffsetRange, record: _ArrivedRecord, fault: envelope.RecordError, sent_by: SendingInstance | None = None
 ) -> None:
-    where = (one.place, record.offset, len(record.value), record.arrival_us)
+    where = (one.place, record.offset, record.end - record.start, record.arrival_us)
     one.broken.append(SetAside(*where, fault.reason, str(fault), sent_by))
 
 
@@ -181,7 +217,7 @@ def _parse_arrived(record: _ArrivedRecord) -> envelope.RecordView:
         # The producer's clock may say anything, and the arrival clock of all streams goes by it.
         what = "the topic's message.timestamp.type is LogAppendTime, got a record with its producer's time"
         raise envelope.RecordError("no_arrival_time", what)
-    return parse_record(record.value, 0, len(record.value))
+    return record.view or parse_record(record.data, record.start, record.end)
 
 
 def _append(one: _OffsetRange, record: bytes, folder: Path) -> int:

@@ -12,7 +12,7 @@ import json
 from dataclasses import asdict
 from functools import lru_cache
 from importlib import resources
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import fastavro
 import numpy as np
@@ -60,7 +60,10 @@ FINGERPRINT: Final = bytes.fromhex("644b1dd5485e458e98e1dd30fcf33cfa31719c9023cb
 """SHA-256 of the schemas' Avro canonical forms; a test recomputes them."""
 
 _PREFIX: Final = bytes([MARKER]) + FINGERPRINT
-_VERSIONS: Final = {bytes([MARKER]) + FINGERPRINT_1: 1, _PREFIX: 2}
+PREFIX_BYTES: Final = len(_PREFIX)
+VERSION: Final = 2
+"""Version of the schema that is written."""
+_VERSIONS: Final = {bytes([MARKER]) + FINGERPRINT_1: 1, _PREFIX: VERSION}
 _WRITER: Final = fastavro.parse_schema(SCHEMA)
 _ITEM_BYTES: Final = (
     ("event_offset_us", 4),
@@ -86,11 +89,14 @@ __all__ = [
     "RecordError",
     "RecordView",
     "check_prefix",
+    "check_prefixes",
     "check_values",
     "decode",
     "encode",
     "find_event_offsets",
+    "find_versions",
     "read_packed",
+    "read_packed_many",
     "read_record",
 ]  # fmt: skip
 
@@ -298,6 +304,20 @@ def read_packed(buffer: Buffer, span: ByteSpan, dtype: str) -> np.ndarray:
     return np.frombuffer(buffer, kind, (span.end - span.start) // kind.itemsize, span.start)
 
 
+def read_packed_many(buffer: Buffer, starts: NDArray[np.int64], counts: NDArray[np.int64], dtype: str) -> NDArray[Any]:
+    """Return a packed field of many records as one array, a copy; each begins at one of ``starts``.
+
+    An item takes some 20 ns, and a record nothing; to read one by one, a record takes some 1 µs, and an item next to
+    nothing.
+    """
+    # Items as bytes, one of them at each byte of the buffer: so they are taken from any place the fastest.
+    item_bytes = np.dtype(dtype).itemsize
+    every = np.ndarray((len(buffer) - item_bytes + 1,), f"V{item_bytes}", buffer, 0, (1,))
+    within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    taken: NDArray[Any] = every[np.repeat(starts, counts) + item_bytes * within].view(dtype)
+    return taken
+
+
 def _check_histogram(buffer: Buffer, metrics: MetricsView) -> None:
     packed = bytes(buffer[metrics.lag_histogram.start : metrics.lag_histogram.end])
     try:
@@ -349,19 +369,25 @@ def check_prefix(buffer: Buffer, start: int, end: int) -> int:
     return _VERSIONS[prefix]
 
 
+def find_versions(buffer: Buffer, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the version of the record that begins at each place, of PREFIX_BYTES at least; 0 where none is known."""
+    versions = np.zeros(len(starts), np.int64)
+    if len(starts):
+        every = np.ndarray((len(buffer) - PREFIX_BYTES + 1,), f"V{PREFIX_BYTES}", buffer, 0, (1,))
+        prefixes = every[starts]
+        for prefix, version in _VERSIONS.items():
+            versions[prefixes == np.frombuffer(prefix, every.dtype)[0]] = version
+    return versions
+
+
 def check_prefixes(buffer: Buffer, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
     """Check many records as :func:`check_prefix` does one: by their markers and fingerprints, read all at once.
 
     Raises:
         RecordError: at one of the places no record begins.
     """
-    if not len(starts):
-        return
-    is_known = np.zeros(len(starts), bool)
-    if ends.max() <= len(buffer) and (ends - starts).min() >= len(_PREFIX):
-        every = np.ndarray((len(buffer) - len(_PREFIX) + 1,), f"V{len(_PREFIX)}", buffer, 0, (1,))
-        for version in _VERSIONS:
-            is_known |= every[starts] == np.frombuffer(version, every.dtype)[0]
+    is_known = (ends <= len(buffer)) & (ends - starts >= PREFIX_BYTES)
+    is_known[is_known] = find_versions(buffer, starts[is_known]) > 0
     for place in np.flatnonzero(~is_known).tolist():
         check_prefix(buffer, int(starts[place]), int(ends[place]))
 
