@@ -7,7 +7,8 @@ steps of Python are what costs.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -38,6 +39,10 @@ _MAX_BITS: Final = 63
 """Bits of a varint of nine bytes; a longer one is left to the reader of one."""
 _MAX_KNOWN_NAMES: Final = 1 << 16
 _CONTINUES: Final = 0x80
+_NO_TEXTS: Final = (None, None, None, None)
+_make_span: Final[Callable[[Iterable[int]], ByteSpan]] = partial(tuple.__new__, ByteSpan)
+_make_view: Final[Callable[[Iterable[Any]], RecordView]] = partial(tuple.__new__, RecordView)
+"""As ``_make`` of both does, without a step of Python."""
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
@@ -55,7 +60,7 @@ class _Spans(NamedTuple):
 
     def views(self) -> list[ByteSpan]:
         """Return them one by one."""
-        return list(map(ByteSpan, self.starts.tolist(), self.ends.tolist()))
+        return list(map(_make_span, zip(self.starts.tolist(), self.ends.tolist(), strict=True)))
 
 
 class _Cursors:
@@ -169,7 +174,7 @@ def _read_chosen(buffer: Buffer, starts: Int64s, ends: Int64s) -> list[RecordVie
         id_kind.tolist(), *(spans.views() for spans in (texts, text_ends, until, sequence)), nothing, labels.views(),
     )  # fmt: skip
     return [
-        RecordView._make(fields) if is_common else None
+        _make_view(fields) if is_common else None
         for is_common, fields in zip(body.is_common.tolist(), zip(*columns, strict=True), strict=True)
     ]
 
@@ -204,26 +209,34 @@ def _check_texts(body: _Cursors, texts: _Spans, text_ends: _Spans) -> None:
 def _read_texts(body: _Cursors, spans: tuple[_Spans, ...]) -> tuple[list[Any], ...]:
     """Return probe, stream, node and labels of each record, and give up where one is not as it has to be."""
     found: tuple[list[Any], ...] = ([], [], [], [])
-    views = zip(*(of_records.views() for of_records in spans), strict=True)
-    for place, (is_common, of_record) in enumerate(zip(body.is_common.tolist(), views, strict=True)):
+    places = zip(*(column.tolist() for of_records in spans for column in of_records), strict=True)
+    for number, (is_common, of_record) in enumerate(zip(body.is_common.tolist(), places, strict=True)):
         told = _read_texts_of_one(body.buffer, *of_record) if is_common else None
-        body.is_common[place] = told is not None
-        for column, text in zip(found, told or (None,) * len(found), strict=True):
+        body.is_common[number] = told is not None
+        for column, text in zip(found, told or _NO_TEXTS, strict=True):
             column.append(text)
     return found
 
 
-def _read_texts_of_one(
-    buffer: Buffer, probe: ByteSpan, stream: ByteSpan, node: ByteSpan, labels: ByteSpan
+def _read_texts_of_one(  # noqa: PLR0913, PLR0917 - where each of four texts begins and ends
+    buffer: Buffer,
+    probe_start: int,
+    probe_end: int,
+    stream_start: int,
+    stream_end: int,
+    node_start: int,
+    node_end: int,
+    labels_start: int,
+    labels_end: int,
 ) -> tuple[str, str, str, dict[str, str]] | None:
-    name = _read_probe(buffer[probe.start : probe.end])
-    told = _read_name(buffer[stream.start : stream.end]), _read_name(buffer[node.start : node.end])
-    if name is None or told[0] is None or told[1] is None:
+    probe = _read_probe(buffer[probe_start:probe_end])
+    stream, node = _read_name(buffer[stream_start:stream_end]), _read_name(buffer[node_start:node_end])
+    if probe is None or stream is None or node is None:
         return None
-    if labels.end - labels.start == 1:
-        return name, told[0], told[1], {}
+    if labels_end - labels_start == 1:
+        return probe, stream, node, {}
     try:
-        return name, told[0], told[1], envelope.read_labels(buffer, *labels)
+        return probe, stream, node, envelope.read_labels(buffer, labels_start, labels_end)
     except RecordError:
         return None
 
