@@ -16,7 +16,15 @@ from hopwatch.monitor.accounting.ledger import Conclusion, Ledger, LiveWindow
 from hopwatch.monitor.accounting.restarts import find_restarts
 from hopwatch.monitor.accounting.unheard_instances import SpoolFolder
 from hopwatch.monitor.kernel.deferrals import Waits
-from hopwatch.monitor.payloads import NOT_LANDED, FactSheet, OffsetRun, SetAside, split_payloads, unpack_recent
+from hopwatch.monitor.payloads import (
+    NOT_LANDED,
+    FactSheet,
+    OffsetRun,
+    SetAside,
+    split_payloads,
+    unpack_recent,
+    unpack_sheets,
+)
 from hopwatch.monitor.results import CommittedBatch, RecentFigures, Status, WindowResult
 from hopwatch.monitor.row_kinds import FACTS_ROW, OFFSETS_ROW, RECENT_ROW, SET_ASIDE_ROW, TALLY_ROW
 from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
@@ -208,7 +216,7 @@ def sort_rows(rows: Iterable[Any]) -> SortedRows:
 
 
 def _unpack_sheets(row: Any) -> Iterator[FactSheet]:  # noqa: ANN401 - a row of the job
-    return map(FactSheet.unpack, split_payloads(bytes(row.payload)))
+    return (sheet for parcel in split_payloads(bytes(row.payload)) for sheet in unpack_sheets(parcel))
 
 
 def keep_segments(connection: Connection, ledger: Ledger, rows: Iterable[Any], batch_id: int) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import struct
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -101,6 +102,8 @@ class Claims:
 
 
 _FACTS: Final = np.dtype(list(zip(BatchFact._fields, (*["<i8"] * 6, "<i4", "u1", "u1"), strict=True)))
+_make_fact: Final[Callable[[Iterable[int]], BatchFact]] = partial(tuple.__new__, BatchFact)
+"""As ``_make`` does, without a step of Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,24 +120,42 @@ class FactSheet:
     drops: tuple[DropFact, ...]
     packets: tuple[PacketFact, ...] = ()
 
-    def pack(self) -> bytes:
-        """Return the parcel."""
-        header = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "facts"}
-        header["packets"] = [(*packet[:-1], encode_histogram(packet.lags)) for packet in self.packets]
-        return _pack(header, np.array(self.facts, _FACTS).tobytes())
 
-    @classmethod
-    def unpack(cls, parcel: bytes) -> FactSheet:
-        """Return what was packed."""
-        header, body = _unpack(parcel)
-        drops = tuple(DropFact(*drop) for drop in header.pop("drops"))
-        # Checkpoints from before there were packets have none, those from before lags were read packets without.
-        packets = tuple(
-            PacketFact(*packet[:_PACKET_NUMBERS], *map(decode_histogram, packet[_PACKET_NUMBERS:]))
-            for packet in header.pop("packets", ())
-        )
-        facts = tuple(map(BatchFact._make, np.frombuffer(body, _FACTS).tolist()))
-        return cls(**header, drops=drops, packets=packets, facts=facts)
+def pack_sheets(path: str, sheets: Sequence[FactSheet]) -> bytes:
+    """Return the parcel of the fact sheets of a segment."""
+    told = [
+        (*_name_sender(one), one.labels, len(one.facts), one.drops, list(map(_tell_packet, one.packets)))
+        for one in sheets
+    ]
+    facts = np.array([fact for one in sheets for fact in one.facts], _FACTS)
+    return _pack({"path": path, "sheets": told}, facts.tobytes())
+
+
+def unpack_sheets(parcel: bytes) -> Iterator[FactSheet]:
+    """Yield the fact sheets that were packed; checkpoints may have parcels of one."""
+    header, body = _unpack(parcel)
+    facts = tuple(map(_make_fact, np.frombuffer(body, _FACTS).tolist()))
+    if "sheets" not in header:
+        sender = [header[name] for name in SendingInstance._fields]
+        header["sheets"] = [(*sender, header["labels"], len(facts), header["drops"], header.get("packets", ()))]
+    end = 0
+    for stream, node, probe, epoch_us, labels, count, drops, packets in header["sheets"]:
+        start, end = end, end + count
+        told = tuple(DropFact(*drop) for drop in drops), tuple(map(_read_packet, packets))
+        yield FactSheet(header["path"], stream, node, probe, epoch_us, labels, facts[start:end], *told)
+
+
+def _name_sender(sheet: FactSheet) -> tuple[str, str, str, int]:
+    return sheet.stream, sheet.node, sheet.probe, sheet.epoch_us
+
+
+def _tell_packet(packet: PacketFact) -> tuple[Any, ...]:
+    return (*packet[:-1], encode_histogram(packet.lags))
+
+
+def _read_packet(told: Sequence[Any]) -> PacketFact:
+    """Return a packet; one of a checkpoint from before lags were read has none."""
+    return PacketFact(*told[:_PACKET_NUMBERS], *map(decode_histogram, told[_PACKET_NUMBERS:]))
 
 
 def encode_histogram(lags: PackedLags) -> str:

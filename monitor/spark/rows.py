@@ -34,7 +34,7 @@ TALLIED_COLUMNS: Final = ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" fo
 KEY_COLUMNS: Final = ("kind", "stream", "window_start_ms", "shard")
 ROWS_PER_BATCH: Final = 256
 JOINED_KINDS: Final = frozenset({CLAIMS_ROW, FACTS_ROW})
-"""Kinds of rows of which there may be one a probe instance."""
+"""Kinds of rows of which there may be one a segment."""
 JOINED_BYTES: Final = 1024 * 1024
 _ARROW: Final = pa.schema(
     [
@@ -67,8 +67,8 @@ class JobRow(NamedTuple):
 def join_rows(rows: Iterable[JobRow]) -> Iterator[JobRow]:
     """Yield claims and facts with the payloads of a key joined, up to JOINED_BYTES in a row; other rows as they are.
 
-    A probe instance leaves a row of facts in a segment, with as little as one batch of one message, and a segment may
-    have one instance: it would take Spark longer to pass the row on than it takes to read the batch.
+    A segment has a row of facts, with as little as one batch of one message: it would take Spark longer to pass the row
+    on than it takes to read the batch.
     """
     parts: dict[tuple[str, str, int, int, int | None], bytearray] = {}
     for row in rows:

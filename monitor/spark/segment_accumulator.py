@@ -25,6 +25,7 @@ from hopwatch.monitor.payloads import (
     FactSheet,
     SendingInstance,
     pack_recent,
+    pack_sheets,
 )
 from hopwatch.monitor.row_kinds import CLAIMS_ROW, FACTS_ROW, RECENT_ROW
 from hopwatch.monitor.spark.rows import JobRow
@@ -33,6 +34,8 @@ from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.batch import BatchKind, MetricsStamp
 from hopwatch.probes.contract.limits import MONITOR_STREAM, NOT_STAMPED
 
+SHEETS_PER_ROW: Final = 2_000
+"""Fact sheets of a segment that share a row."""
 _FAR_US: Final = 2**62
 
 
@@ -171,8 +174,10 @@ class SegmentAccumulator:
 
     def rows(self, path: str) -> Iterator[JobRow]:
         """Yield what was gathered, as rows on the segment at ``path``."""
-        for instance, sheet in self._sheets.items():
-            yield _facts_row(path, instance, sheet)
+        sheets = [_seal_sheet(path, *gathered) for gathered in self._sheets.items()]
+        for first in range(0, len(sheets), SHEETS_PER_ROW):
+            parcel = pack_sheets(path, sheets[first : first + SHEETS_PER_ROW])
+            yield JobRow(FACTS_ROW, "", 0, 0, None, parcel)
         for (stream, window_start_ms), window in self._claims.items():
             senders = tuple((one.node, instance_name(one.node, one.probe, one.epoch_us)) for one in window.senders)
             parcel = Claims(path, senders, window.observations, np.array(window.refs, CLAIMS)).pack()
@@ -219,7 +224,5 @@ def _stamped_from_us(data: envelope.Buffer, view: envelope.RecordView, arrival_u
     return max(-_FAR_US, earliest_us if is_stamped else min(view.epoch_us, arrival_us))
 
 
-def _facts_row(path: str, instance: SendingInstance, sheet: _Sheet) -> JobRow:
-    told = tuple(sheet.drops), tuple(sheet.packets)
-    parcel = FactSheet(path, *instance, sheet.labels, sheet.facts, *told).pack()
-    return JobRow(FACTS_ROW, "", 0, 0, None, parcel)
+def _seal_sheet(path: str, instance: SendingInstance, sheet: _Sheet) -> FactSheet:
+    return FactSheet(path, *instance, sheet.labels, sheet.facts, tuple(sheet.drops), tuple(sheet.packets))

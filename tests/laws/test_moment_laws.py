@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hopwatch.monitor.accounting.ledger import Ledger
 from hopwatch.monitor.kernel.tally import Tally
-from hopwatch.monitor.payloads import Claims, FactSheet, SetAside
+from hopwatch.monitor.payloads import Claims, FactSheet, SetAside, unpack_sheets
 from hopwatch.monitor.results import WindowResult
 from hopwatch.monitor.row_kinds import CLAIMS_ROW, FACTS_ROW, SET_ASIDE_ROW
 from hopwatch.monitor.spark import claim_reader
@@ -59,7 +59,7 @@ class Monitor:
         sheets, aside, tallied = list[FactSheet](), list[SetAside](), set[Window]()
         for row in decode_segments(list(map(str, paths)), self._rules):
             if row.kind == FACTS_ROW:
-                sheets.append(FactSheet.unpack(row.payload))
+                sheets.extend(unpack_sheets(row.payload))
             elif row.kind == SET_ASIDE_ROW:
                 aside.append(SetAside.unpack(row.payload))
             elif row.kind == CLAIMS_ROW:

@@ -6,12 +6,13 @@ import json
 import re
 import struct
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopwatch.monitor.kernel.books import BatchFact, PacketFact
+from hopwatch.monitor.kernel.books import BatchFact, DropFact, PacketFact
 from hopwatch.monitor.kernel.tally import NEVER_US, build_tally, empty_tally, merge_tallies
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import (
@@ -20,9 +21,12 @@ from hopwatch.monitor.payloads import (
     SET_ASIDE_REASONS,
     Claims,
     FactSheet,
+    SendingInstance,
     join_payloads,
+    pack_sheets,
     pack_tally,
     split_payloads,
+    unpack_sheets,
     unpack_tally,
 )
 from hopwatch.probes.contract.batch import WireIdKind
@@ -74,14 +78,36 @@ def test_claims_of_a_checkpoint_from_before_ids_had_kinds_are_taken() -> None:
 def test_packets_of_a_checkpoint_from_before_lags_were_read_are_taken() -> None:
     """Their lags are unknown; those of others are as they were told."""
     old, new = PacketFact(0, 60_000, 1, 7, -1, 2, 30), PacketFact(0, 60_000, 1, 7, -1, 2, 30, count_lags(np.arange(7)))
-    sheet = FactSheet("s.seg", "s", "n", "p", 0, {}, [BatchFact(*[0] * 9)], (), (old, new))
-    assert FactSheet.unpack(sheet.pack()).packets == (old, new)
-    parcel = sheet.pack()
+    sheet = FactSheet("s.seg", "s", "n", "p", 0, {}, (BatchFact(*[0] * 9),), (), (old, new))
+    assert list(unpack_sheets(pack_sheets("s.seg", [sheet]))) == [sheet]
+    header, body = _part(pack_sheets("s.seg", [sheet]))
+    *_, packets = header["sheets"][0]
+    packets[:] = [packet[:-1] for packet in packets]
+    assert [one.packets for one in unpack_sheets(_join(header, body))] == [(old, old)]
+
+
+def test_fact_sheets_of_a_checkpoint_that_come_one_by_one_are_taken() -> None:
+    """Each parcel had that of one instance; those from before there were packets have none."""
+    drops, packets = (DropFact(0, 60_000, 3, "queue full"),), (PacketFact(0, 60_000, 1, 7, -1, 2, 30),)
+    sheet = FactSheet("s.seg", "s", "n", "p", 7, {"host": "a"}, (BatchFact(*range(9)),), drops, packets)
+    header, body = _part(pack_sheets("s.seg", [sheet]))
+    *sender, labels, _, told_drops, told_packets = header["sheets"][0]
+    old = {"path": "s.seg", "labels": labels, "drops": told_drops} | dict(
+        zip(SendingInstance._fields, sender, strict=True)
+    )
+    assert list(unpack_sheets(_join(old | {"packets": told_packets}, body))) == [sheet]
+    assert list(unpack_sheets(_join(old, body))) == [replace(sheet, packets=())]
+
+
+def _part(parcel: bytes) -> tuple[dict[str, Any], bytes]:
+    """Return header and body of a parcel."""
     (length,) = struct.unpack_from("<I", parcel)
-    head = json.loads(parcel[4 : 4 + length])
-    head["packets"] = [packet[:-1] for packet in head["packets"]]
-    told = json.dumps(head).encode()
-    assert FactSheet.unpack(struct.pack("<I", len(told)) + told + parcel[4 + length :]).packets == (old, old)
+    return json.loads(parcel[4 : 4 + length]), parcel[4 + length :]
+
+
+def _join(header: dict[str, Any], body: bytes) -> bytes:
+    head = json.dumps(header).encode()
+    return struct.pack("<I", len(head)) + head + body
 
 
 def test_claims_of_a_checkpoint_from_before_labels_were_counted_are_taken() -> None:

@@ -27,6 +27,7 @@ from hopwatch.monitor.payloads import (
     join_payloads,
     split_payloads,
     unpack_recent,
+    unpack_sheets,
 )
 from hopwatch.monitor.row_kinds import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, RECENT_ROW, SET_ASIDE_ROW
 from hopwatch.monitor.spark import rows as rows_module
@@ -67,7 +68,8 @@ def rows_of(*paths: Path) -> dict[str, list[JobRow]]:
 def sheet_of(rows: dict[str, list[JobRow]]) -> FactSheet:
     """Return the only fact sheet."""
     (row,) = rows[FACTS_ROW]
-    return FactSheet.unpack(row.payload)
+    (sheet,) = unpack_sheets(row.payload)
+    return sheet
 
 
 def test_a_batch_becomes_a_claim_check_on_where_it_lies(tmp_path: Path) -> None:
@@ -157,7 +159,7 @@ def test_instances_are_told_apart(other: dict[str, object], tmp_path: Path) -> N
     """Another node, probe name or start is another account, whatever characters the names are made of."""
     path = write_segment(tmp_path / "s.seg", GOOD, replace(GOOD, **other))  # type: ignore[arg-type]  # one field
     rows = rows_of(path)
-    assert len(rows[FACTS_ROW]) == 2
+    assert len(list(unpack_sheets(rows[FACTS_ROW][0].payload))) == 2
     claimed = [Claims.unpack(row.payload) for row in rows[CLAIMS_ROW]]
     assert len({instance for claims in claimed for _, instance in claims.senders}) == 2
 
@@ -438,7 +440,7 @@ def test_counts_are_facts_and_ids_are_not_taken_from_who_counts(tmp_path: Path) 
     packet = make_batch(BatchKind.METRICS, "b", metrics=(Metrics(MetricsStamp.OUT, 7, -1, 2, 30, LAGS),))
     path = write_segment(tmp_path / "s.seg", packet, observation_batch([1], node="b"))
     rows = list(decode_segments([str(path)], rules))
-    (sheet,) = [FactSheet.unpack(row.payload) for row in rows if row.kind == FACTS_ROW]
+    (sheet,) = [sheet for row in rows if row.kind == FACTS_ROW for sheet in unpack_sheets(row.payload)]
     (aside,) = [SetAside.unpack(row.payload) for row in rows if row.kind == SET_ASIDE_ROW]
     assert sheet.packets == (PacketFact(0, START_MS, MetricsStamp.OUT, 7, -1, 2, 30, LAGS),)
     assert [row.kind for row in rows if row.kind == CLAIMS_ROW] == []

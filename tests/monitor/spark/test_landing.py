@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hopwatch.monitor.kernel.recent import RecentSampler
 from hopwatch.monitor.kernel.tally import Tally
 from hopwatch.monitor.kernel.window import STRAGGLING_US
-from hopwatch.monitor.payloads import Claims, FactSheet, OffsetRun, SetAside, pack_tally, unpack_recent
+from hopwatch.monitor.payloads import Claims, OffsetRun, SetAside, pack_tally, unpack_recent, unpack_sheets
 from hopwatch.monitor.row_kinds import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, OFFSETS_ROW, RECENT_ROW, SET_ASIDE_ROW
 from hopwatch.monitor.spark import claim_reader
 from hopwatch.monitor.spark.decoder import decode_segments
@@ -96,7 +96,7 @@ def test_a_record_is_landed_where_its_claim_points(tmp_path: Path) -> None:
     assert path.read_bytes()[frame.start : frame.end] == GOOD
     assert Claims.unpack(rows[CLAIMS_ROW][0].payload).path == str(path)
     assert claimed(rows).observations == 2
-    assert FactSheet.unpack(rows[FACTS_ROW][0].payload).path == str(path)
+    assert [sheet.path for sheet in unpack_sheets(rows[FACTS_ROW][0].payload)] == [str(path)]
 
 
 @given(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=4), min_size=1, max_size=6), st.integers(1, 4))
@@ -116,8 +116,8 @@ def test_what_is_landed_is_what_a_spool_would_hold(
     assert pack_tally(claimed(by_topic)) == pack_tally(
         claim_reader.tally_claims(STREAM_CONFIGS["orders"], claims, at_us(60))
     )
-    facts = [FactSheet.unpack(row.payload).facts for row in by_spool if row.kind == FACTS_ROW]
-    assert [FactSheet.unpack(row.payload).facts for row in by_topic[FACTS_ROW]] == facts
+    facts = [sheet.facts for row in by_spool if row.kind == FACTS_ROW for sheet in unpack_sheets(row.payload)]
+    assert [sheet.facts for row in by_topic[FACTS_ROW] for sheet in unpack_sheets(row.payload)] == facts
 
 
 def test_each_record_has_an_arrival_of_its_own(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_each_record_has_an_arrival_of_its_own(tmp_path: Path) -> None:
     rows = landed(tmp_path, early + late)
     assert claimed(rows).last_first_sighting_us == at_us(90)
     assert rows[CLOCK_ROW][0].clock_us == at_us(90)
-    (sheet,) = map(FactSheet.unpack, [row.payload for row in rows[FACTS_ROW]])
+    (sheet,) = unpack_sheets(rows[FACTS_ROW][0].payload)
     assert [fact.arrival_us for fact in sheet.facts] == [at_us(80), at_us(90)]
 
 
