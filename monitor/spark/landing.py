@@ -51,7 +51,7 @@ KAFKA_COLUMNS: Final = ("partition", "offset", "timestamp", "timestampType", "va
 
 
 class _ArrivedRecord(NamedTuple):
-    """A record of Kafka: bytes ``start`` to ``end`` of ``data``; ``view`` if it was read together with others."""
+    """A record of Kafka, bytes ``start`` to ``end`` of ``data``; ``view`` is there if it was read with others."""
 
     offset: int
     arrival_us: int
@@ -160,6 +160,8 @@ def _join_batches(batches: Batches) -> Iterator[pa.Table]:
     """Yield batches together: so small records are read at once, and large ones do not pile up."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
+        if not batch.num_rows:
+            continue
         held.append(batch)
         if sum(one.num_rows for one in held) >= RECORDS_AT_ONCE or sum(one.nbytes for one in held) >= BYTES_AT_ONCE:
             yield pa.Table.from_batches(held).combine_chunks()
@@ -172,16 +174,20 @@ def _parse_records(table: pa.Table) -> Iterator[tuple[int, _ArrivedRecord]]:
     partitions, offsets, moments, kinds, values = (table.column(name) for name in KAFKA_COLUMNS)
     moments_us = moments.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_pylist()
     # A record without a value is an empty one.
-    packed = values.cast(pa.large_binary()).combine_chunks()
+    packed = values.fill_null(b"").cast(pa.large_binary()).combine_chunks()
     _, ends_buffer, data_buffer = packed.buffers()
     bounds = np.frombuffer(ends_buffer, np.int64, len(packed) + 1, packed.offset * np.dtype(np.int64).itemsize)
-    data = data_buffer.to_pybytes() if data_buffer else b""
+    whole = memoryview(data_buffer or b"")
+    # Of large records no copy of all is made: they are read one by one.
+    data = bytes(whole) if len(whole) <= 2 * BYTES_AT_ONCE else b""
     views = read_common_records(data, bounds[:-1], bounds[1:])
     told = (partitions.to_pylist(), offsets.to_pylist(), moments_us, kinds.to_pylist(), views)
     for partition, offset, arrival_us, kind, view, start, end in zip(
         *told, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True
     ):
-        yield partition, _ArrivedRecord(offset, arrival_us, kind == LOG_APPEND_TIME, data, start, end, view)
+        # What is read by itself is told by places in its own bytes.
+        place = (bytes(whole[start:end]), 0, end - start) if view is None else (data, start, end)
+        yield partition, _ArrivedRecord(offset, arrival_us, kind == LOG_APPEND_TIME, *place, view)
 
 
 def _land_record(one: _OffsetRange, record: _ArrivedRecord, folder: Path, rules: Mapping[str, StreamConfig]) -> None:

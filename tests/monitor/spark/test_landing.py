@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -15,13 +16,20 @@ from hopwatch.monitor.kernel.tally import Tally
 from hopwatch.monitor.kernel.window import STRAGGLING_US
 from hopwatch.monitor.payloads import Claims, OffsetRun, SetAside, pack_tally, unpack_recent, unpack_sheets
 from hopwatch.monitor.row_kinds import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW, OFFSETS_ROW, RECENT_ROW, SET_ASIDE_ROW
-from hopwatch.monitor.spark import claim_reader
+from hopwatch.monitor.spark import claim_reader, landing
 from hopwatch.monitor.spark.decoder import decode_segments
-from hopwatch.monitor.spark.landing import LOG_APPEND_TIME, build_lander, land_records, save_read_through
+from hopwatch.monitor.spark.landing import (
+    LOG_APPEND_TIME,
+    RECORDS_AT_ONCE,
+    build_lander,
+    land_records,
+    save_read_through,
+)
 from hopwatch.monitor.spark.rows import JobRow
-from hopwatch.probes.contract import segment
+from hopwatch.probes.contract import common_records, segment
 from hopwatch.probes.contract.batch import BatchKind
-from hopwatch.probes.contract.envelope import encode
+from hopwatch.probes.contract.common_records import MIN_RECORDS
+from hopwatch.probes.contract.envelope import RecordError, decode, encode
 from tests.support.spool import STREAM_CONFIGS, at_us, make_batch, observation_batch, write_segment
 
 TOPIC = "observations"
@@ -99,17 +107,25 @@ def test_a_record_is_landed_where_its_claim_points(tmp_path: Path) -> None:
     assert [sheet.path for sheet in unpack_sheets(rows[FACTS_ROW][0].payload)] == [str(path)]
 
 
-@given(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=4), min_size=1, max_size=6), st.integers(1, 4))
+@given(
+    st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=4), min_size=1, max_size=6),
+    st.integers(1, 4),
+    st.sampled_from([1, 3, RECORDS_AT_ONCE]),
+    st.sampled_from([1, MIN_RECORDS]),
+)
 def test_what_is_landed_is_what_a_spool_would_hold(
-    tmp_path_factory: pytest.TempPathFactory, batches: list[list[int]], size: int
+    tmp_path_factory: pytest.TempPathFactory, batches: list[list[int]], size: int, at_once: int, min_records: int
 ) -> None:
-    """The same records, the same arrival: the same tally and the same facts, however Spark cuts the batches."""
+    """The same records, the same arrival: the same tally and the same facts, however many are read at once."""
     folder = tmp_path_factory.mktemp("both")
     # Labels stand at another place in each record.
     labels = [{}, {"host": "h1"}, {"host": "h2\0"}]
     made = [observation_batch(numbers, seq=seq, labels=labels[seq % 3]) for seq, numbers in enumerate(batches)]
     records = came([encode(batch) for batch in made])
-    by_topic = landed(folder / "landed", *(records[at_ : at_ + size] for at_ in range(0, len(records), size)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(landing, "RECORDS_AT_ONCE", at_once)
+        patch.setattr(common_records, "MIN_RECORDS", min_records)
+        by_topic = landed(folder / "landed", *(records[at_ : at_ + size] for at_ in range(0, len(records), size)))
     path = write_segment(folder / "s.seg", *made, arrival_us=at_us(70))
     by_spool = list(decode_segments([str(path)], STREAM_CONFIGS))
     claims = [Claims.unpack(row.payload) for row in by_spool if row.kind == CLAIMS_ROW]
@@ -157,14 +173,21 @@ POISON = {
 }
 
 
+@pytest.mark.parametrize("min_records", [1, MIN_RECORDS])
 @pytest.mark.parametrize(("poison", "reason"), POISON.values(), ids=POISON)
-def test_poison_is_set_aside_with_its_offset(poison: bytes | None, reason: str, tmp_path: Path) -> None:
-    """The good records around it are counted."""
-    rows = landed(tmp_path, came([GOOD, poison, encode(observation_batch([3], seq=1))], partition=4, first=100))
+def test_poison_is_set_aside_with_its_offset(
+    poison: bytes | None, reason: str, min_records: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The good records around it are counted, whether they are read together or alone; empty batches do nothing."""
+    monkeypatch.setattr(common_records, "MIN_RECORDS", min_records)
+    records = came([GOOD, poison, encode(observation_batch([3], seq=1))], partition=4, first=100)
+    rows = landed(tmp_path, [], records, [])
     (row,) = rows[SET_ASIDE_ROW]
     found = SetAside.unpack(row.payload)
     assert (found.path, found.position, found.length) == ("observations/4", 101, len(poison or b""))
     assert found.reason == reason
+    with pytest.raises(RecordError, match=f"^{re.escape(found.message)}$"):
+        decode(poison or b"")
     assert claimed(rows).observations == 3
     assert [(run.first, run.last) for run in offsets(rows)] == [(100, 102)]
 
