@@ -19,10 +19,11 @@ from hopwatch.monitor.kernel.labels import Labels
 from hopwatch.monitor.kernel.masks import Ids
 from hopwatch.monitor.kernel.naming import BatchIds
 from hopwatch.probes.contract.batch import WireIdKind
+from hopwatch.probes.contract.id_texts import get_text
 
 OffsetReader = Callable[[], NDArray[np.uint32]]
 """Reads the event offsets of a whole batch, µs, which are empty where it tells none."""
-BatchKind = tuple[int, bool, bool, bool]
+BatchForm = tuple[int, bool, bool, bool]
 """The node of a batch, and whether it gives lags at arrival, lags at departure, and outcomes."""
 _NO_TEXTS: Final = np.empty(0, np.uint8)
 _NO_ENDS: Final = np.empty(0, np.uint32)
@@ -74,14 +75,14 @@ class LaidBatches(NamedTuple):
     outcome: Sequence[NDArray[np.uint8]]
 
     @property
-    def kind(self) -> BatchKind:
+    def form(self) -> BatchForm:
         """What is alike in all batches."""
         lag_in, lag_out, outcome = (any(map(len, column)) for column in self[-3:])
         return self.node, lag_in, lag_out, outcome
 
 
 class UniformBatches(NamedTuple):
-    """All batches of a window of one kind, with their columns laid end to end."""
+    """All batches of a window of one form, with their columns laid end to end."""
 
     node: int
     arrival_us: NDArray[np.int64]
@@ -99,18 +100,18 @@ class UniformBatches(NamedTuple):
 
 
 def join_batches(batches: Iterable[ObservedBatch | LaidBatches]) -> list[UniformBatches]:
-    """Lay the batches of each kind end to end; kinds are in the order of their nodes."""
-    single: defaultdict[BatchKind, list[ObservedBatch]] = defaultdict(list)
-    laid: defaultdict[BatchKind, list[LaidBatches]] = defaultdict(list)
+    """Lay the batches of each form end to end; forms are in the order of their nodes."""
+    single: defaultdict[BatchForm, list[ObservedBatch]] = defaultdict(list)
+    laid: defaultdict[BatchForm, list[LaidBatches]] = defaultdict(list)
     for one in batches:
         if isinstance(one, LaidBatches):
-            laid[one.kind].append(one)
+            laid[one.form].append(one)
         else:
-            kind = (one.node, len(one.lag_in_us) > 0, len(one.lag_out_us) > 0, len(one.outcome) > 0)
-            single[kind].append(one)
-    for kind, of_kind in single.items():
-        laid[kind].append(_lay_batches(of_kind))
-    return [_join_laid(laid[kind]) for kind in sorted(laid)]
+            form = (one.node, len(one.lag_in_us) > 0, len(one.lag_out_us) > 0, len(one.outcome) > 0)
+            single[form].append(one)
+    for form, of_form in single.items():
+        laid[form].append(_lay_batches(of_form))
+    return [_join_laid(laid[form]) for form in sorted(laid)]
 
 
 def select_shard(laid: LaidBatches, shard: int, shards: int) -> LaidBatches:
@@ -166,13 +167,7 @@ def _lay_batches(batches: Sequence[ObservedBatch]) -> LaidBatches:
 
 
 def _find_texts(batch: ObservedBatch) -> Callable[[int], bytes] | None:
-    return partial(cut_text, batch.id_texts, batch.id_text_ends) if len(batch.id_text_ends) else None
-
-
-def cut_text(texts: NDArray[np.uint8], ends: NDArray[np.uint32], row: int) -> bytes:
-    """Return one of the texts that were laid end to end."""
-    start = int(ends[row - 1]) if row else 0
-    return texts[start : int(ends[row])].tobytes()
+    return partial(get_text, batch.id_texts, batch.id_text_ends) if len(batch.id_text_ends) else None
 
 
 def _join_laid(parts: Sequence[LaidBatches]) -> UniformBatches:

@@ -17,13 +17,14 @@ from hopwatch.monitor.kernel import order
 from hopwatch.monitor.kernel.journeys import RecordColumns
 from hopwatch.monitor.kernel.labels import Labels
 from hopwatch.monitor.kernel.naming import BatchIds
-from hopwatch.monitor.kernel.observed_batches import LaidBatches, cut_text, select_shard, split_batches
+from hopwatch.monitor.kernel.observed_batches import LaidBatches, select_shard, split_batches
 from hopwatch.monitor.kernel.tally import NEVER_US, Tally, build_tally
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.payloads import EARLY, NOWHERE, Claims
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.batch import Outcome
+from hopwatch.probes.contract.id_texts import get_text
 from hopwatch.probes.contract.limits import ID_BYTES, NO_REASON, NOT_STAMPED, WINDOW_US
 
 MIN_VIEWED: Final = 64
@@ -105,11 +106,11 @@ def _read_observations(pathway: Pathway, claims: Sequence[Claims]) -> Iterator[L
         # The records were checked when they were claimed; that they are still there costs little to know.
         envelope.check_prefixes(segment, refs["start"], refs["end"])
         node = np.array([pathway.nodes.index(node) for node, _ in claim.senders], np.int64)[refs["sender"]]
-        kind = node
+        form = node
         for name in ("lag_in_us", "lag_out_us", "outcome"):
-            kind = 2 * kind + (refs[name] != NOWHERE)
-        ordered = np.argsort(kind, kind="stable")
-        for alike in np.split(ordered, np.flatnonzero(np.diff(kind[ordered])) + 1):
+            form = 2 * form + (refs[name] != NOWHERE)
+        ordered = np.argsort(form, kind="stable")
+        for alike in np.split(ordered, np.flatnonzero(np.diff(form[ordered])) + 1):
             yield _read_alike(claim, segment, int(node[alike[0]]), refs[alike], known)
 
 
@@ -180,7 +181,7 @@ class _LazyRecord:
     def read_text(self, row: int) -> bytes:
         """Return the text of an id; it has texts."""
         ends = np.frombuffer(self.segment, _ENDS, self.count, self.ends_at)
-        return cut_text(np.frombuffer(self.segment, np.uint8, int(ends[-1]), self.texts_at), ends, row)
+        return get_text(np.frombuffer(self.segment, np.uint8, int(ends[-1]), self.texts_at), ends, row)
 
     def read_offsets(self) -> NDArray[np.uint32]:
         """Return its event offsets, none where it has none; without a look at what else it says."""

@@ -185,9 +185,13 @@ def _parse_records(table: pa.Table) -> Iterator[tuple[int, _ArrivedRecord]]:
     for partition, offset, arrival_us, kind, view, start, end in zip(
         *told, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True
     ):
-        # What is read by itself is told by places in its own bytes.
-        place = (bytes(whole[start:end]), 0, end - start) if view is None else (data, start, end)
-        yield partition, _ArrivedRecord(offset, arrival_us, kind == LOG_APPEND_TIME, *place, view)
+        if view is None:
+            # What is read by itself is told by places in its own bytes.
+            value = bytes(whole[start:end])
+            record = _ArrivedRecord(offset, arrival_us, kind == LOG_APPEND_TIME, value, 0, len(value), None)
+        else:
+            record = _ArrivedRecord(offset, arrival_us, kind == LOG_APPEND_TIME, data, start, end, view)
+        yield partition, record
 
 
 def _land_record(one: _OffsetRange, record: _ArrivedRecord, folder: Path, rules: Mapping[str, StreamConfig]) -> None:

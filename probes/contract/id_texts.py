@@ -21,7 +21,7 @@ def join_texts(texts: Sequence[bytes]) -> tuple[bytes, bytes]:
     return b"".join(texts), np.cumsum(lengths).astype("<u4").tobytes()
 
 
-def get_text(texts: bytes, ends: NDArray[np.unsignedinteger], place: int) -> bytes:
+def get_text(texts: bytes | NDArray[np.uint8], ends: NDArray[np.unsignedinteger], place: int) -> bytes:
     """Return the text of the id at an index."""
     return bytes(texts[int(ends[place - 1]) if place else 0 : int(ends[place])])
 

@@ -6,39 +6,16 @@ from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopwatch.probes.contract import common_records, envelope
-from hopwatch.probes.contract.batch import Batch, Outcome
+from hopwatch.probes.contract import envelope
+from hopwatch.probes.contract.batch import Batch, WireIdKind
 from hopwatch.probes.contract.common_records import MAX_COMMON_BYTES, MIN_RECORDS, read_common_records
-from hopwatch.probes.contract.limits import NO_REASON, NOT_STAMPED
 from tests.support.batches import TWO_PASSED, batches, record_of
+from tests.support.reading_together import read_together
 
 LABELS: Final = [{}, {"host": "a"}, {"host": "b" * 64, "zone": "é"}, {str(at): "x" * at for at in range(8)}]
-
-
-def read_together(records: list[bytes]) -> list[tuple[envelope.RecordView | None, envelope.RecordView | str]]:
-    """Return of each record what the reader of many says, and what the reader of one says or why it refuses."""
-    buffer, ends = b"".join(records), np.cumsum([len(record) for record in records], dtype=np.int64)
-    starts = ends - np.array([len(record) for record in records], np.int64)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(common_records, "MIN_RECORDS", 1)
-        together = read_common_records(buffer, starts, ends)
-    return [
-        (view, _read_one(buffer, start, end))
-        for view, start, end in zip(together, starts.tolist(), ends.tolist(), strict=True)
-    ]
-
-
-def _read_one(buffer: bytes, start: int, end: int) -> envelope.RecordView | str:
-    try:
-        view = envelope.read_record(buffer, start, end)
-        envelope.check_values(buffer, view)
-    except envelope.RecordError as error:
-        return str(error)
-    return view
 
 
 @st.composite
@@ -84,6 +61,13 @@ def test_what_most_records_are_is_read_together(drawn: list[Batch], labels: dict
     assert all(together == alone for together, alone in read_together(records))
 
 
+def test_texts_of_ids_are_read_together() -> None:
+    """The ends of the texts of a record have nothing to do with those of the record before it."""
+    texts = {"id_kind": WireIdKind.TEXT, "id_texts": b"abc", "id_text_ends": np.array([1, 3], "<u4").tobytes()}
+    for together, alone in read_together([envelope.encode(replace(TWO_PASSED, **texts))] * 3):
+        assert together == alone
+
+
 def test_few_records_are_left_to_the_reader_of_one() -> None:
     """For fewer than 32 records the arrays would cost more than they save."""
     record = envelope.encode(TWO_PASSED)
@@ -91,32 +75,3 @@ def test_few_records_are_left_to_the_reader_of_one() -> None:
         starts = np.arange(count) * len(record)
         read = read_common_records(record * count, starts, starts + len(record))
         assert [view is not None for view in read] == [count == MIN_RECORDS] * count
-
-
-EDGES = {
-    "an event offset at the end of its window": {"event_offset_us": np.array([0, 60_000_000], "<u4").tobytes()},
-    "an unknown outcome": {"outcome": bytes([0, Outcome.DEFERRED + 1])},
-    "a reason that is not given": {"reason": bytes([NO_REASON, 0])},
-    "no stamp at all": {"lag_in_us": np.full(2, NOT_STAMPED).tobytes(), "lag_out_us": b""},
-    "a window that is no minute": {"window_start_ms": 1},
-    "a negative number": {"seq": -1},
-    "texts that end before they begin": {
-        "id_kind": "TEXT", "id_texts": b"abc", "id_text_ends": np.array([4, 3], "<u4").tobytes(),
-    },
-    "texts that end too early": {
-        "id_kind": "TEXT", "id_texts": b"abc", "id_text_ends": np.array([1, 2], "<u4").tobytes(),
-    },
-    "a text that is too long": {
-        "id_kind": "TEXT", "id_texts": bytes(1_026), "id_text_ends": np.array([1, 1_026], "<u4").tobytes(),
-    },
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("fields", EDGES.values(), ids=EDGES)
-def test_a_value_that_breaks_the_wire_is_left_to_the_reader_of_one(fields: dict[str, Any]) -> None:
-    """The reader of one refuses the record, and says why; what is around it is read with others."""
-    plain = envelope.encode(TWO_PASSED)
-    before, (together, alone), behind = read_together([plain, record_of(TWO_PASSED, **fields), plain])
-    assert together is None
-    assert isinstance(alone, str)
-    assert all(view == one for view, one in (before, behind))

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from hopwatch.monitor.kernel import masks, naming
 from hopwatch.monitor.kernel.naming import MAX_TEXT_BYTES, BatchIds, Names
-from hopwatch.monitor.kernel.observed_batches import cut_text
 from hopwatch.monitor.lookup.journey import parse_ids
 from hopwatch.probes.contract.batch import WireIdKind
+from hopwatch.probes.contract.id_texts import get_text
 from hopwatch.probes.contract.ids import encode_id, id_bytes
 
 GIVEN = st.uuids() | st.binary(min_size=16, max_size=16) | st.integers(0, 2**128 - 1) | st.text(max_size=30)
@@ -74,7 +74,7 @@ def _named(rows: list[tuple[int, int, list[str], bool]]) -> dict[bytes, tuple[in
         ends = np.cumsum(list(map(len, encoded))).astype(np.uint32)
         is_sent = has_texts and kind == WireIdKind.TEXT
         laid_out = np.frombuffer(b"".join(encoded), np.uint8)
-        said.append(BatchIds(node, kind, partial(cut_text, laid_out, ends) if is_sent else None, None))
+        said.append(BatchIds(node, kind, partial(get_text, laid_out, ends) if is_sent else None, None))
         ids += b"".join(map(id_bytes, texts))
     of_all = masks.ids_from_bytes(ids)
     groups = masks.group_by_id(of_all)

@@ -17,6 +17,7 @@ from hopwatch.probes.contract import envelope, limits
 from hopwatch.probes.contract.batch import Batch, Drop, WireIdKind
 from hopwatch.probes.contract.envelope import RecordError
 from tests.support.batches import HEARTBEAT, PREFIX, TWO_PASSED, of_version_1, record_of
+from tests.support.reading_together import read_together
 
 SCHEMAS = [(envelope.SCHEMA_1, envelope.FINGERPRINT_1), (envelope.SCHEMA, envelope.FINGERPRINT)]
 
@@ -68,7 +69,10 @@ def test_arrays_and_maps_come_in_any_blocks(tail: str, said: dict[str, Any]) -> 
     """Avro lets a writer cut them into blocks, and tell a block's size by a negative count."""
     told = replace(HEARTBEAT, **said)
     assert envelope.decode(record_of(HEARTBEAT, 1)[:-3] + bytes.fromhex(tail)) == of_version_1(told)
-    assert envelope.decode(record_of(HEARTBEAT)[:-9] + bytes.fromhex(tail) + BEHIND_2) == told
+    record = record_of(HEARTBEAT)[:-9] + bytes.fromhex(tail) + BEHIND_2
+    assert envelope.decode(record) == told
+    ((together, alone),) = read_together([record])
+    assert together is None or together == alone
 
 
 AT_THE_LIMIT: dict[str, Batch] = {
@@ -295,6 +299,18 @@ def test_a_field_that_breaks_a_limit_says_which(record: bytes, reason: str, told
     with pytest.raises(RecordError) as caught:
         envelope.decode(record)
     assert (caught.value.reason, told in str(caught.value)) == (reason, True), str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "record", [one[0] for one in (BROKEN_BYTES | BROKEN_FIELDS).values()], ids=BROKEN_BYTES | BROKEN_FIELDS
+)
+def test_what_breaks_the_wire_is_never_read_with_others(record: bytes) -> None:
+    """It is left to the reader of one, which says why; what is around it is read together."""
+    plain = record_of(TWO_PASSED)
+    before, (together, alone), behind = read_together([plain, record, plain])
+    assert together is None
+    assert isinstance(alone, str)
+    assert all(view == one for view, one in (before, behind))
 
 
 def test_what_did_not_pass_needs_no_stamp() -> None:
