@@ -76,7 +76,7 @@ class LaidBatches(NamedTuple):
 
     @property
     def form(self) -> BatchForm:
-        """What is alike in all batches."""
+        """Node of all batches, and which of their fields are given."""
         lag_in, lag_out, outcome = (any(map(len, column)) for column in self[-3:])
         return self.node, lag_in, lag_out, outcome
 

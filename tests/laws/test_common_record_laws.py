@@ -63,7 +63,11 @@ def test_what_most_records_are_is_read_together(drawn: list[Batch], labels: dict
 
 def test_texts_of_ids_are_read_together() -> None:
     """The ends of the texts of a record have nothing to do with those of the record before it."""
-    texts = {"id_kind": WireIdKind.TEXT, "id_texts": b"abc", "id_text_ends": np.array([1, 3], "<u4").tobytes()}
+    texts: dict[str, Any] = {
+        "id_kind": WireIdKind.TEXT,
+        "id_texts": b"abc",
+        "id_text_ends": np.array([1, 3], "<u4").tobytes(),
+    }
     for together, alone in read_together([envelope.encode(replace(TWO_PASSED, **texts))] * 3):
         assert together == alone
 

@@ -305,7 +305,7 @@ def test_a_field_that_breaks_a_limit_says_which(record: bytes, reason: str, told
     "record", [one[0] for one in (BROKEN_BYTES | BROKEN_FIELDS).values()], ids=BROKEN_BYTES | BROKEN_FIELDS
 )
 def test_what_breaks_the_wire_is_never_read_with_others(record: bytes) -> None:
-    """It is left to the reader of one, which says why; what is around it is read together."""
+    """The reader of one says why it is no record; those around it are read together."""
     plain = record_of(TWO_PASSED)
     before, (together, alone), behind = read_together([plain, record, plain])
     assert together is None
