@@ -1,14 +1,15 @@
-"""Tests of markers of restarts in the store: one of a node in some minutes, whatever probes are called."""
+"""Tests of markers of what the monitor sees: one of a node in some minutes, whatever probes are called."""
 
 from __future__ import annotations
 
 from sqlalchemy import Engine
 
+from hopwatch.monitor.accounting.clock_steps import ClockStep, StepKind
 from hopwatch.monitor.accounting.restarts import MAX_SPAN_US, Restart
 from hopwatch.monitor.markers import MAX_CHARS, Marker
 from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
 from hopwatch.monitor.store.markers import add_marker, query_markers
-from hopwatch.monitor.store.restart_markers import MAX_MARKED, mark_restarts
+from hopwatch.monitor.store.seen_markers import MAX_MARKED, mark_clock_steps, mark_restarts
 from tests.support.spool import START_US, at_us
 
 HOSTILE = "%_\0<script>\n"
@@ -50,3 +51,22 @@ def test_markers_of_restarts_are_bounded(engine: Engine) -> None:
     found = mark(engine, *many, Restart(SELFTEST_STREAM, "router", at_us(99), ("p",)))
     assert [second for second, _, _ in found] == list(range(5, MAX_MARKED + 5))
     assert {len(text) for _, _, text in found} == {MAX_CHARS}
+
+
+def test_steps_of_clocks_are_marked(engine: Engine) -> None:
+    """By how much at least; one of each kind at a node within ten minutes."""
+    steps = [
+        ClockStep("orders", "a", StepKind.SET_BACK, at_us(7), 12_900_000, ("p", "q")),
+        ClockStep("orders", "a", StepKind.AHEAD, at_us(8), 5_000_000, ("p",)),
+        ClockStep("orders", "b", StepKind.AHEAD, at_us(9), 6_000_000, ("p",)),
+        ClockStep("orders", "a", StepKind.SET_BACK, at_us(600), 99_000_000, ("p",)),
+        ClockStep(SELFTEST_STREAM, "a", StepKind.SET_BACK, at_us(10), 99_000_000, ("p",)),
+    ]
+    with engine.execution_options(writes=True).begin() as connection:
+        mark_clock_steps(connection, steps)
+        found = query_markers(connection, None, 0, 2**62)
+    assert [((one.at_us - START_US) // 1_000_000, one.text) for one in found] == [
+        (7, "clock at a set back by 12 s or more: p, q"),
+        (8, "clock at a ahead by 5 s or more: p"),
+        (9, "clock at b ahead by 6 s or more: p"),
+    ]

@@ -1,0 +1,77 @@
+"""Markers of what the monitor sees: restarts of probes, and steps of their clocks; one of a node in some minutes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from sqlalchemy import Connection, exists, select
+
+from hopwatch.monitor.accounting.clock_steps import ClockStep
+from hopwatch.monitor.accounting.restarts import MAX_SPAN_US, Restart
+from hopwatch.monitor.markers import MAX_CHARS, Marker
+from hopwatch.monitor.selftest.stream import OWN_STREAMS
+from hopwatch.monitor.store import tables
+from hopwatch.monitor.store.label_counts import MARKED_BY
+from hopwatch.monitor.store.markers import insert_marker
+from hopwatch.monitor.texts.escaping import escape_line
+
+MAX_MARKED: Final = 20
+"""Restarts, and steps of clocks, that one micro-batch marks, the latest ones."""
+MAX_NAMED: Final = 3
+"""Probes that a marker names."""
+_marker: Final = tables.markers.c
+
+
+class _SeenEvent(NamedTuple):
+    """Event at some probes; ``what`` is the beginning of its marker, which no other marker near by may have."""
+
+    stream: str
+    at_us: int
+    what: str
+    how_much: str
+    probes: tuple[str, ...]
+
+
+def mark_restarts(connection: Connection, restarts: Iterable[Restart]) -> None:
+    """Mark restarts in the charts of their streams, but of a node of which one is marked shortly before or after.
+
+    So a process that starts again and again takes the place of no other marker.
+    """
+    _mark(connection, [_SeenEvent(one.stream, one.at_us, f"restart at {one.node}", "", one.probes) for one in restarts])
+
+
+def mark_clock_steps(connection: Connection, steps: Iterable[ClockStep]) -> None:
+    """Mark steps of clocks in the charts of their streams, as restarts are."""
+    _mark(
+        connection,
+        [
+            _SeenEvent(
+                one.stream,
+                one.at_us,
+                f"clock at {one.node} {one.kind}",
+                f" by {one.least_us // 1_000_000} s or more",
+                one.probes,
+            )
+            for one in steps
+        ],
+    )
+
+
+def _mark(connection: Connection, events: Sequence[_SeenEvent]) -> None:
+    latest = sorted((one for one in events if one.stream not in OWN_STREAMS), key=lambda one: one.at_us)
+    for one in latest[-MAX_MARKED:]:
+        # A space or a colon ends the name of the node.
+        beginning = one.what + (one.how_much[:1] or ":")
+        near = _marker.at_us.between(one.at_us - MAX_SPAN_US, one.at_us + MAX_SPAN_US)
+        own = (_marker.stream == one.stream, _marker.by == MARKED_BY, near)
+        is_marked = select(exists().where(*own, _marker.text.startswith(beginning, autoescape=True)))
+        if not connection.execute(is_marked).scalar():
+            text = f"{one.what}{one.how_much}: {_name_probes(one.probes)}"
+            text = text if len(text) <= MAX_CHARS else f"{text[: MAX_CHARS - 1]}…"
+            insert_marker(connection, Marker(one.at_us, text, MARKED_BY, one.stream))
+
+
+def _name_probes(probes: Sequence[str]) -> str:
+    named = ", ".join(escape_line(probe).strip() or "(empty)" for probe in probes[:MAX_NAMED])
+    return named if len(probes) <= MAX_NAMED else f"{named} and {len(probes) - MAX_NAMED} more"
