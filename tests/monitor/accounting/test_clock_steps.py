@@ -52,7 +52,7 @@ ENDS = st.lists(st.integers(0, 8), max_size=3)
 def test_a_clock_that_makes_no_step_is_never_set_back(
     offset_s: int, delays_s: list[int], ends: list[int], dice: Random
 ) -> None:
-    """It is ahead at most by what it is ahead, in whatever order batches arrive, and however late."""
+    """A step ahead is told by no more than it is, in whatever order batches arrive, and however late."""
     facts = batches_of([offset_s] * 8, delays_s)
     dice.shuffle(facts)
     for step in steps_of(*cut(facts, ends)):
@@ -77,7 +77,7 @@ def test_a_step_is_told_where_it_is_made(at: int, before_s: int, after_s: int, e
 
 
 def test_steps_of_probes_of_a_node_are_one() -> None:
-    """It has the names of all, the first moment, and the least by which any clock stepped."""
+    """One step has the names of all, the first moment, and the least by which any clock stepped."""
     sheets = [
         FactSheet("s.seg", "orders", "a", probe, BEGAN_US, {}, batches_of([0, -back_s], [0, 0]), ())
         for probe, back_s in (("q", 20), ("p", 10), ("r", 0))
