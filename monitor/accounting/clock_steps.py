@@ -49,11 +49,14 @@ def find_clock_steps(books: Mapping[InstanceKey, Book], sheets: Iterable[FactShe
     moment that an earlier one completes. It is ahead if a batch was sent later than it arrived; that is told where the
     batch before did not show it.
     """
-    found: defaultdict[tuple[str, str, StepKind], list[tuple[_Step, str]]] = defaultdict(list)
+    came: defaultdict[InstanceKey, list[BatchFact]] = defaultdict(list)
     for sheet in sheets:
-        book = books.get((sheet.stream, sheet.node, sheet.probe, sheet.epoch_us))
-        for step in _find_steps(book, sheet.facts):
-            found[sheet.stream, sheet.node, step.kind].append((step, sheet.probe))
+        came[sheet.stream, sheet.node, sheet.probe, sheet.epoch_us] += sheet.facts
+    found: defaultdict[tuple[str, str, StepKind], list[tuple[_Step, str]]] = defaultdict(list)
+    for key, facts in came.items():
+        stream, node, probe, _ = key
+        for step in _find_steps(books.get(key), facts):
+            found[stream, node, step.kind].append((step, probe))
     return [
         ClockStep(
             *place,

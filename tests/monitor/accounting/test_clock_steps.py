@@ -28,12 +28,13 @@ def batches_of(offsets_s: list[int], delays_s: list[int]) -> list[BatchFact]:
     return facts
 
 
-def steps_of(*parts: list[BatchFact], probe: str = "p") -> list[ClockStep]:
-    """Return the steps that are found, one micro-batch after the other."""
-    book, found = Book("orders", "a", probe, BEGAN_US), list[ClockStep]()
+def steps_of(*parts: list[BatchFact], segments: int = 1) -> list[ClockStep]:
+    """Return the steps that are found, one micro-batch after the other, each of so many segments."""
+    book, found = Book("orders", "a", "p", BEGAN_US), list[ClockStep]()
     for facts in parts:
-        sheet = FactSheet("s.seg", "orders", "a", probe, BEGAN_US, {}, facts, ())
-        found += find_clock_steps({book.key: book}, [sheet])
+        shares = [facts[number::segments] for number in range(segments)]
+        sheets = [FactSheet("s.seg", "orders", "a", "p", BEGAN_US, {}, share, ()) for share in shares]
+        found += find_clock_steps({book.key: book}, sheets)
         book, _ = absorb(book, facts)
     return found
 
@@ -60,10 +61,10 @@ def test_a_clock_that_makes_no_step_is_never_set_back(
         assert MIN_STEP_US <= step.least_us <= offset_s * SECOND_US
 
 
-@given(st.integers(1, 7), st.integers(-60, 60), st.integers(-60, 60), ENDS)
-def test_a_step_is_told_where_it_is_made(at: int, before_s: int, after_s: int, ends: list[int]) -> None:
+@given(st.integers(1, 7), st.integers(-60, 60), st.integers(-60, 60), ENDS, st.integers(1, 3))
+def test_a_step_is_told_where_it_is_made(at: int, before_s: int, after_s: int, ends: list[int], segments: int) -> None:
     """At the first batch behind it, if batches arrive at once, and if it is as long as the least that is told."""
-    found = steps_of(*cut(batches_of([before_s] * at + [after_s] * (8 - at), [0] * 8), ends))
+    found = steps_of(*cut(batches_of([before_s] * at + [after_s] * (8 - at), [0] * 8), ends), segments=segments)
     # What an earlier batch completes is no later than its arrival.
     back_s = min(before_s, 0) - after_s - 1
     if back_s >= STEP_S:
