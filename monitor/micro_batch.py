@@ -175,7 +175,7 @@ def absorb_rows(  # noqa: PLR0913, PLR0917 - what came, what was read of the tra
     changes = writer.Changes(watermark_us, batch_id, set_aside=came.set_aside)
     for (stream, start_us), shards in came.tallied.items():
         changes.tallies |= {(stream, start_us, shard): parcel for shard, parcel in shards.items()}
-    keys = {(one.stream, one.node, one.probe, one.epoch_us) for one in came.sheets if one.stream in ledger.rules}
+    keys = {one.key for one in came.sheets if one.stream in ledger.rules}
     new = keys - ledger.books.keys()
     steps = find_clock_steps(ledger.books, (one for one in came.sheets if one.stream in ledger.rules))
     written = ledger.absorb(came.sheets) | ledger.note_unread(came.set_aside, folders)

@@ -120,13 +120,15 @@ class FactSheet:
     drops: tuple[DropFact, ...]
     packets: tuple[PacketFact, ...] = ()
 
+    @property
+    def key(self) -> tuple[str, str, str, int]:
+        """Identity of the instance."""
+        return self.stream, self.node, self.probe, self.epoch_us
+
 
 def pack_sheets(path: str, sheets: Sequence[FactSheet]) -> bytes:
     """Return the parcel of the fact sheets of a segment."""
-    told = [
-        (*_name_sender(one), one.labels, len(one.facts), one.drops, list(map(_tell_packet, one.packets)))
-        for one in sheets
-    ]
+    told = [(*one.key, one.labels, len(one.facts), one.drops, list(map(_tell_packet, one.packets))) for one in sheets]
     facts = np.array([fact for one in sheets for fact in one.facts], _FACTS)
     return _pack({"path": path, "sheets": told}, facts.tobytes())
 
@@ -143,10 +145,6 @@ def unpack_sheets(parcel: bytes) -> Iterator[FactSheet]:
         start, end = end, end + count
         told = tuple(DropFact(*drop) for drop in drops), tuple(map(_read_packet, packets))
         yield FactSheet(header["path"], stream, node, probe, epoch_us, labels, facts[start:end], *told)
-
-
-def _name_sender(sheet: FactSheet) -> tuple[str, str, str, int]:
-    return sheet.stream, sheet.node, sheet.probe, sheet.epoch_us
 
 
 def _tell_packet(packet: PacketFact) -> tuple[Any, ...]:

@@ -154,7 +154,7 @@ def _remember_gone(
     """
     known = Ledger({})
     known.restore_books(with_gone.values())
-    known.absorb(sheet for sheet in sheets if (sheet.stream, sheet.node, sheet.probe, sheet.epoch_us) in with_gone)
+    known.absorb(sheet for sheet in sheets if sheet.key in with_gone)
     joined = [replace(known.books[key], tallies=with_gone[key].tallies) for key in sorted(with_gone)]
     return [*(book for book in books if book.key not in with_gone), *joined]
 

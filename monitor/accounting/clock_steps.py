@@ -51,7 +51,7 @@ def find_clock_steps(books: Mapping[InstanceKey, Book], sheets: Iterable[FactShe
     """
     came: defaultdict[InstanceKey, list[BatchFact]] = defaultdict(list)
     for sheet in sheets:
-        came[sheet.stream, sheet.node, sheet.probe, sheet.epoch_us] += sheet.facts
+        came[sheet.key] += sheet.facts
     found: defaultdict[tuple[str, str, StepKind], list[tuple[_Step, str]]] = defaultdict(list)
     for key, facts in came.items():
         stream, node, probe, _ = key

@@ -158,7 +158,7 @@ class Ledger:
         """Write fact sheets into the books, list the windows they fall in, and return the keys of the books."""
         by_instance: dict[InstanceKey, list[FactSheet]] = {}
         for sheet in sheets:
-            by_instance.setdefault((sheet.stream, sheet.node, sheet.probe, sheet.epoch_us), []).append(sheet)
+            by_instance.setdefault(sheet.key, []).append(sheet)
         placed: dict[str, list[BatchFact]] = {}
         for key, own in by_instance.items():
             facts, drops, packets = _join_sheets(own)

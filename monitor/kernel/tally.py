@@ -43,6 +43,7 @@ from hopwatch.monitor.kernel.observed_batches import (
     ObservedBatch,
     OffsetReader,
     UniformBatches,
+    concatenate,
     join_batches,
 )
 from hopwatch.monitor.kernel.relations import Relation, WindowStamps
@@ -529,6 +530,4 @@ def _merge_lags(parts: Sequence[NodeLags]) -> NodeLags:
 
 
 def _concatenate(parts: list, shape: tuple[int, ...], dtype: type) -> NDArray:  # type: ignore[type-arg]
-    if len(parts) == 1:
-        return parts[0]  # type: ignore[no-any-return]
-    return np.concatenate(parts) if parts else np.empty(shape, dtype)
+    return concatenate(parts) if parts else np.empty(shape, dtype)

@@ -118,7 +118,6 @@ def _read_alike(
     claim: Claims, segment: envelope.Buffer, node: int, refs: NDArray[np.void], known: dict[bytes, Labels]
 ) -> LaidBatches:
     """Return the batches of one node in a segment of which the same fields are given."""
-    names = [name for _, name in claim.senders]
     places = [refs[name].tolist() for name in ("start", "end", "message_ids", "count", "id_text_ends", "id_texts")]
     records = [_LazyRecord(segment, *at) for at in zip(*places, strict=True)]
     pairs = zip(records, refs["id_kind"].tolist(), strict=True)
@@ -126,7 +125,7 @@ def _read_alike(
         node,
         refs["arrival_us"],
         refs["count"].astype(np.int64),
-        [names[sender] for sender in refs["sender"].tolist()],
+        [claim.senders[sender][1] for sender in refs["sender"].tolist()],
         _read_labels(segment, refs, known),
         [BatchIds(node, kind, record.read_text if record.ends_at else None, None) for record, kind in pairs],
         records,

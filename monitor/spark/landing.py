@@ -164,10 +164,10 @@ def _join_batches(batches: Batches) -> Iterator[pa.Table]:
             continue
         held.append(batch)
         if sum(one.num_rows for one in held) >= RECORDS_AT_ONCE or sum(one.nbytes for one in held) >= BYTES_AT_ONCE:
-            yield pa.Table.from_batches(held).combine_chunks()
+            yield pa.Table.from_batches(held)
             held = []
     if held:
-        yield pa.Table.from_batches(held).combine_chunks()
+        yield pa.Table.from_batches(held)
 
 
 def _parse_records(table: pa.Table) -> Iterator[tuple[int, _ArrivedRecord]]:

@@ -24,12 +24,12 @@ _marker: Final = tables.markers.c
 
 
 class _SeenEvent(NamedTuple):
-    """Event at some probes; ``what`` is the beginning of its marker, which no other marker near by may have."""
+    """Event at some probes; its marker is ``beginning``, which no other near by may have, ``rest``, and their names."""
 
     stream: str
     at_us: int
-    what: str
-    how_much: str
+    beginning: str
+    rest: str
     probes: tuple[str, ...]
 
 
@@ -38,7 +38,9 @@ def mark_restarts(connection: Connection, restarts: Iterable[Restart]) -> None:
 
     So a process that starts again and again takes the place of no other marker.
     """
-    _mark(connection, [_SeenEvent(one.stream, one.at_us, f"restart at {one.node}", "", one.probes) for one in restarts])
+    _mark(
+        connection, [_SeenEvent(one.stream, one.at_us, f"restart at {one.node}: ", "", one.probes) for one in restarts]
+    )
 
 
 def mark_clock_steps(connection: Connection, steps: Iterable[ClockStep]) -> None:
@@ -49,8 +51,8 @@ def mark_clock_steps(connection: Connection, steps: Iterable[ClockStep]) -> None
             _SeenEvent(
                 one.stream,
                 one.at_us,
-                f"clock at {one.node} {one.kind}",
-                f" by {one.least_us // 1_000_000} s or more",
+                f"clock at {one.node} {one.kind} by ",
+                f"{one.least_us // 1_000_000} s or more: ",
                 one.probes,
             )
             for one in steps
@@ -61,13 +63,11 @@ def mark_clock_steps(connection: Connection, steps: Iterable[ClockStep]) -> None
 def _mark(connection: Connection, events: Sequence[_SeenEvent]) -> None:
     latest = sorted((one for one in events if one.stream not in OWN_STREAMS), key=lambda one: one.at_us)
     for one in latest[-MAX_MARKED:]:
-        # A space or a colon ends the name of the node.
-        beginning = one.what + (one.how_much[:1] or ":")
         near = _marker.at_us.between(one.at_us - MAX_SPAN_US, one.at_us + MAX_SPAN_US)
         own = (_marker.stream == one.stream, _marker.by == MARKED_BY, near)
-        is_marked = select(exists().where(*own, _marker.text.startswith(beginning, autoescape=True)))
+        is_marked = select(exists().where(*own, _marker.text.startswith(one.beginning, autoescape=True)))
         if not connection.execute(is_marked).scalar():
-            text = f"{one.what}{one.how_much}: {_name_probes(one.probes)}"
+            text = f"{one.beginning}{one.rest}{_name_probes(one.probes)}"
             text = text if len(text) <= MAX_CHARS else f"{text[: MAX_CHARS - 1]}…"
             insert_marker(connection, Marker(one.at_us, text, MARKED_BY, one.stream))
 

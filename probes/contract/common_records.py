@@ -153,9 +153,8 @@ def _read_chosen(buffer: Buffer, starts: Int64s, ends: Int64s) -> list[RecordVie
     body.expect((id_kind >= 0) & (id_kind <= WireIdKind.TEXT))
     body.expect(np.where(kind == BatchKind.OBSERVATIONS, (count >= 1) & (count <= MAX_COUNT), count == 0))
     body.expect(ids.sizes == ID_BYTES * count)
-    for spans, item_bytes in zip(
-        (offsets, lag_in, lag_out, outcome, reason, text_ends, until, sequence), (4, 8, 8, 1, 1, 4, 8, 8), strict=True
-    ):
+    fields = offsets, lag_in, lag_out, outcome, reason, text_ends, until, sequence
+    for spans, (_, item_bytes) in zip(fields, envelope.ITEM_BYTES, strict=True):
         body.expect((spans.sizes == 0) | (spans.sizes == item_bytes * count))
     body.expect((id_kind == WireIdKind.TEXT) | ((texts.sizes == 0) & (text_ends.sizes == 0)))
     last_outcome = np.where(id_kind == WireIdKind.UNKNOWN, Outcome.REJECTED, Outcome.DEFERRED)
@@ -174,8 +173,8 @@ def _read_chosen(buffer: Buffer, starts: Int64s, ends: Int64s) -> list[RecordVie
         id_kind.tolist(), *(spans.views() for spans in (texts, text_ends, until, sequence)), nothing, labels.views(),
     )  # fmt: skip
     return [
-        _make_view(fields) if is_common else None
-        for is_common, fields in zip(body.is_common.tolist(), zip(*columns, strict=True), strict=True)
+        _make_view(of_record) if is_common else None
+        for is_common, of_record in zip(body.is_common.tolist(), zip(*columns, strict=True), strict=True)
     ]
 
 

@@ -65,7 +65,7 @@ VERSION: Final = 2
 """Version of the schema that is written."""
 _VERSIONS: Final = {bytes([MARKER]) + FINGERPRINT_1: 1, _PREFIX: VERSION}
 _WRITER: Final = fastavro.parse_schema(SCHEMA)
-_ITEM_BYTES: Final = (
+ITEM_BYTES: Final = (
     ("event_offset_us", 4),
     ("lag_in_us", 8),
     ("lag_out_us", 8),
@@ -75,6 +75,7 @@ _ITEM_BYTES: Final = (
     ("until_us", 8),
     ("sequence", 8),
 )
+"""Packed fields beside the ids, in the order of the wire, and the bytes of an item of each."""
 _DTYPES: Final = {name: np.dtype(name) for name in ("<i8", "<u4", "<u8", "u1", f"V{ID_BYTES}")}
 """Types of packed fields."""
 __all__ = [
@@ -312,7 +313,7 @@ def read_packed_many(buffer: Buffer, starts: NDArray[np.int64], counts: NDArray[
     """
     # Items as bytes, one of them at each byte of the buffer: so they are taken from any place the fastest.
     item_bytes = np.dtype(dtype).itemsize
-    every = np.ndarray((len(buffer) - item_bytes + 1,), f"V{item_bytes}", buffer, 0, (1,))
+    every = np.ndarray((max(0, len(buffer) - item_bytes + 1),), f"V{item_bytes}", buffer, 0, (1,))
     within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
     taken: NDArray[Any] = every[np.repeat(starts, counts) + item_bytes * within].view(dtype)
     return taken
@@ -371,12 +372,10 @@ def check_prefix(buffer: Buffer, start: int, end: int) -> int:
 
 def find_versions(buffer: Buffer, starts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the version of the record that begins at each place, of PREFIX_BYTES at least; 0 where none is known."""
+    prefixes = read_packed_many(buffer, starts, np.ones(len(starts), np.int64), f"V{PREFIX_BYTES}")
     versions = np.zeros(len(starts), np.int64)
-    if len(starts):
-        every = np.ndarray((len(buffer) - PREFIX_BYTES + 1,), f"V{PREFIX_BYTES}", buffer, 0, (1,))
-        prefixes = every[starts]
-        for prefix, version in _VERSIONS.items():
-            versions[prefixes == np.frombuffer(prefix, every.dtype)[0]] = version
+    for prefix, version in _VERSIONS.items():
+        versions[prefixes == np.frombuffer(prefix, prefixes.dtype)[0]] = version
     return versions
 
 
@@ -430,7 +429,7 @@ def _check_lengths(view: RecordView) -> None:
     ids_bytes = view.message_ids.end - view.message_ids.start
     if ids_bytes != ID_BYTES * view.count:
         raise RecordError("bad_length", f"message_ids has {ID_BYTES} bytes for each of {view.count}, got {ids_bytes}")
-    for (name, item_bytes), span in zip(_ITEM_BYTES, (*view[11:16], *view[21:24]), strict=True):
+    for (name, item_bytes), span in zip(ITEM_BYTES, (*view[11:16], *view[21:24]), strict=True):
         if span.end - span.start not in (0, item_bytes * view.count):
             each = f"{item_bytes} bytes for each of {view.count}"
             raise RecordError("bad_length", f"{name} is empty or {each}, got {span.end - span.start}")
