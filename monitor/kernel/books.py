@@ -234,16 +234,15 @@ def absorb(
     """
     is_new = [False] * len(facts)
     new: list[BatchFact] = []
-    for row in sorted(range(len(facts)), key=lambda row: facts[row][:2]):
-        fact = facts[row]
+    for fact, row in sorted(zip(facts, range(len(facts)), strict=True)):
         if not (new and new[-1].seq == fact.seq) and not _has_batch(book.runs, fact.seq):
             is_new[row] = True
             new.append(fact)
     packets = [packet for packet in packets if is_new[packet.row]]
     written = replace(
         book,
-        first_arrival_us=min((book.first_arrival_us, *(fact.arrival_us for fact in facts))),
-        last_arrival_us=max((book.last_arrival_us, *(fact.arrival_us for fact in new))),
+        first_arrival_us=min([book.first_arrival_us, *[fact.arrival_us for fact in facts]]),
+        last_arrival_us=max([book.last_arrival_us, *[fact.arrival_us for fact in new]]),
         runs=_extend(book.runs, new),
         said_bye=_said_bye(book, new),
         skew_us=_skew_us(book, new),
@@ -392,14 +391,14 @@ def _has_batch(runs: Sequence[BatchRun], seq: int) -> bool:
 
 def _extend(runs: Sequence[BatchRun], new: Sequence[BatchFact]) -> tuple[BatchRun, ...]:
     """Merge new batches, none of them in a run, into the runs."""
-    added = (BatchRun(fact.seq, fact.seq, _sent_us(fact), fact.complete_through_us) for fact in new)
-    merged: list[BatchRun] = []
-    for run in sorted((*runs, *added)):
-        if merged and merged[-1].last + 1 == run.first:
-            merged[-1] = BatchRun(merged[-1].first, run.last, merged[-1].sent_first_us, run.complete_last_us)
+    merged: list[list[int]] = []
+    added = [(fact.seq, fact.seq, _sent_us(fact), fact.complete_through_us) for fact in new]
+    for first, last, sent_us, complete_us in sorted([*runs, *added]):
+        if merged and merged[-1][1] + 1 == first:
+            merged[-1][1], merged[-1][3] = last, complete_us
         else:
-            merged.append(run)
-    return tuple(merged)
+            merged.append([first, last, sent_us, complete_us])
+    return tuple([BatchRun(*run) for run in merged])
 
 
 def _sent_us(fact: BatchFact) -> int:
@@ -459,12 +458,14 @@ def count_batches(facts: Iterable[BatchFact], is_new: Iterable[bool]) -> Instanc
 
 
 def _with_aside(
-    known: Mapping[int, ImplausibleSpan], implausible: Iterable[tuple[int, int, int]]
+    known: Mapping[int, ImplausibleSpan], implausible: Sequence[tuple[int, int, int]]
 ) -> Mapping[int, ImplausibleSpan]:
     """Add implausible observations by the minute in which their stamping began, however far back that is said to be.
 
     A batch that has none of them, such as a packet of a minute without messages, makes no span longer.
     """
+    if not implausible:
+        return known
     asides = dict(known)
     for from_us, to_us, count in implausible:
         if not count:
@@ -495,8 +496,10 @@ def _implausible_packets(facts: Sequence[BatchFact], packets: Iterable[PacketFac
 
 
 def _with_counted(
-    known: Mapping[tuple[int, int], Packet], facts: Sequence[BatchFact], packets: Iterable[PacketFact]
+    known: Mapping[tuple[int, int], Packet], facts: Sequence[BatchFact], packets: Sequence[PacketFact]
 ) -> Mapping[tuple[int, int], Packet]:
+    if not packets:
+        return known
     counted = dict(known)
     for one in packets:
         if facts[one.row].standing == IN_WINDOW:
@@ -506,8 +509,10 @@ def _with_counted(
 
 
 def _with_lags(
-    known: Mapping[tuple[int, int], PackedLags], facts: Sequence[BatchFact], packets: Iterable[PacketFact]
+    known: Mapping[tuple[int, int], PackedLags], facts: Sequence[BatchFact], packets: Sequence[PacketFact]
 ) -> Mapping[tuple[int, int], PackedLags]:
+    if not packets:
+        return known
     told: dict[tuple[int, int], list[PackedLags]] = {}
     for one in packets:
         if one.lags and facts[one.row].standing == IN_WINDOW:

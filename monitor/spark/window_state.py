@@ -41,20 +41,21 @@ MAX_TALLY_WAIT_US: Final = 20_000_000
 _OUTPUT_ROW: Final = Row(*TALLIED_SCHEMA.names)
 """Makes a row with the columns of the job's output."""
 _STATE_COLUMNS: Final = "claims binary, claimed long, tallied long"
+"""Columns of a shard; the first is empty but in a checkpoint from before claims were a list of their own (ADR 0231)."""
+_CLAIMS_COLUMNS: Final = "claims binary"
 
 
 @dataclass(frozen=True, slots=True)
 class ShardState:
-    """State of a window shard: packed claims, the work of a tally of them, and that of the last tally."""
+    """State of a window shard beside its claims: the work of a tally of all of them, and that of the last tally."""
 
-    claims: bytes = b""
     claimed: int = 0
     tallied: int = 0
 
     def with_claims(self, joined: bytes) -> ShardState:
-        """Return the shard with more claims, parcels that were joined."""
+        """Return the state once more claims are kept, parcels that were joined."""
         more = sum(_work_of(Claims.unpack(parcel)) for parcel in split_payloads(joined))
-        return replace(self, claims=self.claims + joined, claimed=self.claimed + more)
+        return replace(self, claimed=self.claimed + more)
 
     @property
     def has_grown(self) -> bool:
@@ -65,14 +66,6 @@ class ShardState:
     def is_due(self) -> bool:
         """Return whether there are claims that no tally covers yet."""
         return self.claimed > self.tallied
-
-    def lacks_stamps(self, end_us: int) -> bool:
-        """Return whether the last tally of claims that are not due may be from before the end of their window.
-
-        Times are measured once a window is over. As a rule something of it arrives after its end, and is tallied.
-        """
-        claims = map(Claims.unpack, split_payloads(self.claims))
-        return bool(self.claims) and not claim_reader.has_arrivals_since(claims, end_us)
 
 
 class WindowShardProcessor(StatefulProcessor):
@@ -86,6 +79,8 @@ class WindowShardProcessor(StatefulProcessor):
         """Name the state; Spark calls this once in a task, which is one worker's part of a trigger."""
         self.handle, self.left = handle, WORK_PER_TRIGGER
         self.state = handle.getValueState("shard", _STATE_COLUMNS)
+        # A list, as what is added to it is all that a trigger writes.
+        self.claims = handle.getListState("claims", _CLAIMS_COLUMNS)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: ANN401, N802, N803 - Spark's names
         """Take in what a trigger brings."""
@@ -100,9 +95,12 @@ class WindowShardProcessor(StatefulProcessor):
         if _is_over(terms, start_us, watermark_us):
             return
         known = self._known()
-        if not known.claims:
+        if known is None:
+            known = ShardState()
             self._wake_at(start_us + WINDOW_US, terms.final_at_us(start_us), terms.kept_until_us(start_us))
-        shard = known.with_claims(b"".join(row.payload for row in rows))
+        joined = b"".join(row.payload for row in rows)
+        self.claims.appendValue((joined,))
+        shard = known.with_claims(joined)
         is_final = watermark_us >= terms.final_at_us(start_us)
         weight = WORK_OF_ORDER if config.order and not number else 1
         if shard.is_due and (is_final or shard.has_grown or self._can_afford(shard, weight)):
@@ -118,19 +116,27 @@ class WindowShardProcessor(StatefulProcessor):
         _, stream, start_ms, _ = key
         if stream not in self.rules:
             # The configuration has dropped the stream while windows of it were open.
-            self.state.clear()
+            self._clear()
             return
-        shard = self._known()
+        shard = self._known() or ShardState()
         end_us = start_ms * 1_000 + WINDOW_US
         ends_now = expiredTimerInfo.getExpiryTimeInMs() == _timer_ms(end_us)
-        if shard.is_due or (ends_now and shard.lacks_stamps(end_us)):
+        if shard.is_due or (ends_now and self._lacks_stamps(end_us)):
             shard, row = self._tally(key, shard, watermark_us)
             self._keep(shard)
             yield row
         else:
             yield _OUTPUT_ROW(TICK_ROW, "", 0, 0, watermark_us, 0, b"")
         if _is_over(self.rules[stream].at(start_ms * 1_000).terms, start_ms * 1_000, watermark_us):
-            self.state.clear()
+            self._clear()
+
+    def _lacks_stamps(self, end_us: int) -> bool:
+        """Return whether the last tally of claims that are not due may be from before the end of their window.
+
+        Times are measured once a window is over. As a rule something of it arrives after its end, and is tallied.
+        """
+        claims = self._read_claims()
+        return bool(claims) and not claim_reader.has_arrivals_since(claims, end_us)
 
     def _can_afford(self, shard: ShardState, weight: int) -> bool:
         work = WORK_PER_TALLY + shard.claimed * weight
@@ -142,8 +148,7 @@ class WindowShardProcessor(StatefulProcessor):
     def _tally(self, key: Any, shard: ShardState, watermark_us: int) -> tuple[ShardState, Row]:  # noqa: ANN401
         _, stream, start_ms, number = key
         rules, end_us = self.rules[stream].at(start_ms * 1_000), start_ms * 1_000 + WINDOW_US
-        claims = [Claims.unpack(parcel) for parcel in split_payloads(shard.claims)]
-        tally = claim_reader.tally_claims(rules, claims, end_us, number, watermark_us)
+        tally = claim_reader.tally_claims(rules, self._read_claims(), end_us, number, watermark_us)
         sighted_us = tally.last_first_sighting_us
         # In flight is what was sighted late, or waits: the ledger looks again once that has settled, and needs a tick
         # for the last of it. Ticks in between come with the pulse.
@@ -152,12 +157,26 @@ class WindowShardProcessor(StatefulProcessor):
         row = _OUTPUT_ROW(TALLY_ROW, stream, start_ms, number, watermark_us, sighted_us, pack_tally(tally))
         return replace(shard, tallied=shard.claimed), row
 
-    def _known(self) -> ShardState:
+    def _known(self) -> ShardState | None:
+        """Return what is kept of a shard, None of a new one; claims of an older checkpoint move into the list."""
         kept = self.state.get()
-        return ShardState(bytes(kept[0]), *kept[1:]) if kept else ShardState()
+        if kept is None:
+            return None
+        claims, claimed, tallied = kept
+        if claims:
+            self.claims.appendValue((claims,))
+            self.state.update((b"", claimed, tallied))
+        return ShardState(claimed, tallied)
+
+    def _read_claims(self) -> list[Claims]:
+        return [Claims.unpack(parcel) for (joined,) in self.claims.get() for parcel in split_payloads(bytes(joined))]
 
     def _keep(self, shard: ShardState) -> None:
-        self.state.update((shard.claims, shard.claimed, shard.tallied))
+        self.state.update((b"", shard.claimed, shard.tallied))
+
+    def _clear(self) -> None:
+        self.state.clear()
+        self.claims.clear()
 
     def _wake_at(self, *moments_us: int) -> None:
         for moment_us in moments_us:

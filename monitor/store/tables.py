@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
@@ -62,10 +62,14 @@ class ExactText(TypeDecorator[str]):
         """Return the column type of this database."""
         return dialect.type_descriptor(String(collation="C") if dialect.name == "postgresql" else String())
 
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+    def bind_processor(self, dialect: Dialect) -> Callable[[Any], Any] | None:
+        """Return what is called for each value: nothing where text is stored as it is."""
+        return super().bind_processor(dialect) if dialect.name == "postgresql" else None
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - of SQLAlchemy
         """Return the text to store: the mark is written as mark and 2, NUL as mark and 0."""
-        if value is None or dialect.name != "postgresql":
-            return value
+        if value is None:
+            return None
         return value.replace(_MARK, f"{_MARK}2").replace(_NUL, f"{_MARK}0")
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:

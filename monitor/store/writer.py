@@ -87,7 +87,8 @@ def write_changes(connection: Connection, changes: Changes) -> None:
     """Write the changes of a micro-batch; the caller holds the transaction."""
     rows = [{"stream": name, "first_start_us": a, "last_start_us": b} for name, (a, b) in changes.streams.items()]
     _upsert(connection, tables.streams, rows)
-    _upsert(connection, tables.books, [_book_row(book) for book in changes.books])
+    if changes.books:
+        dialect.upsert_rows(connection, tables.books, [_book_row(book) for book in changes.books])
     _upsert(connection, tables.set_aside, [_set_aside_row(place) for place in changes.set_aside])
     _upsert(
         connection,
@@ -245,20 +246,18 @@ def _hole_row(hole: Hole) -> dict[str, Any]:
     return {"place": place, "first_offset": first, "last_offset": last, "after_us": after_us, "before_us": before_us}
 
 
-def _book_row(book: Book) -> dict[str, Any]:
-    row = {name: getattr(book, name) for name in ("stream", "node", "probe", "epoch_us", "first_arrival_us")}
-    row |= {name: getattr(book, name) for name in ("last_arrival_us", "complete_through_us", "skew_us", "said_bye")}
-    row |= book.tallies._asdict()
-    row["missing_batches"] = book.missing_batches
-    lists: dict[str, list[Any]] = {
-        "runs": list(book.runs),
-        "drops": [[start_ms, cause, count] for (start_ms, cause), count in book.drops.items()],
-        "sent": list(book.sent.items()),
-        "aside": [[minute_us, *aside] for minute_us, aside in book.aside.items()],
-        "unplaced": list(book.unplaced.items()),
-        "counted": [[*key, *packet] for key, packet in book.counted.items()],
-        "lags": [[*key, encode_histogram(lags)] for key, lags in book.lags.items()],
-    }
+def _book_row(book: Book) -> tuple[Any, ...]:
+    """Return a book's values in the order of the table's columns."""
+    moments_us = book.first_arrival_us, book.last_arrival_us, book.complete_through_us
+    lists: tuple[list[Any], ...] = (
+        list(book.runs),
+        [[start_ms, cause, count] for (start_ms, cause), count in book.drops.items()],
+        list(book.sent.items()),
+        [[minute_us, *aside] for minute_us, aside in book.aside.items()],
+        list(book.unplaced.items()),
+        [[*key, *packet] for key, packet in book.counted.items()],
+        [[*key, encode_histogram(lags)] for key, lags in book.lags.items()],
+    )
     # Most are empty, and there may be thousands of books in a micro-batch.
-    row |= {name: json.dumps(entries) if entries else "[]" for name, entries in lists.items()}
-    return row
+    told = (json.dumps(entries) if entries else "[]" for entries in lists)
+    return *book.key, *moments_us, book.missing_batches, book.skew_us, book.said_bye, *book.tallies, *told

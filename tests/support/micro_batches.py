@@ -35,35 +35,44 @@ from hopwatch.monitor.stream_config import StreamConfig
 Key = tuple[Any, ...]
 
 
-class _Value:
-    """The value state of the key that is at work."""
+class _State:
+    """The value or list state of the key that is at work."""
 
-    def __init__(self, kept: dict[Key, Any]) -> None:
-        self.kept = kept
-        self.key: Key = ()
+    def __init__(self, handle: _Handle, name: str) -> None:
+        self.handle, self.name = handle, name
+
+    @property
+    def key(self) -> Key:
+        return self.name, *self.handle.key
 
     def get(self) -> Any:  # noqa: ANN401 - whatever the processor keeps
-        return self.kept.get(self.key)
+        return self.handle.kept.get(self.key)
 
     def update(self, value: Any) -> None:  # noqa: ANN401
-        self.kept[self.key] = value
+        self.handle.kept[self.key] = value
+
+    def appendValue(self, value: Any) -> None:  # noqa: ANN401, N802 - Spark's name
+        self.update((*(self.get() or ()), value))
 
     def clear(self) -> None:
-        self.kept.pop(self.key, None)
+        self.handle.kept.pop(self.key, None)
 
 
 class _Handle:
-    """The handle of a stateful processor: one value state, and timers by key."""
+    """The handle of a stateful processor: states and timers by key."""
 
     def __init__(self, kept: dict[Key, Any], timers: set[tuple[int, Key]]) -> None:
-        self.value, self.timers = _Value(kept), timers
+        self.kept, self.timers = kept, timers
+        self.key: Key = ()
 
-    def getValueState(self, name: str, schema: str) -> _Value:  # noqa: N802 - Spark's name
-        del name, schema
-        return self.value
+    def getValueState(self, name: str, schema: str) -> _State:  # noqa: N802 - Spark's name
+        del schema
+        return _State(self, name)
+
+    getListState = getValueState
 
     def registerTimer(self, moment_ms: int) -> None:  # noqa: N802 - Spark's name
-        self.timers.add((moment_ms, self.value.key))
+        self.timers.add((moment_ms, self.key))
 
 
 @dataclass
@@ -127,12 +136,12 @@ class MicroBatches:
                 by_key.setdefault(tuple(getattr(row, name) for name in KEY_COLUMNS), []).append(row)
         out: list[Any] = []
         for key, rows in by_key.items():
-            handle.value.key = key
+            handle.key = key
             out += state.handleInputRows(key, iter(rows), timers)  # type: ignore[arg-type]
         due = sorted(timer for timer in self.timers if timer[0] <= timers.watermark_ms)
         self.timers.difference_update(due)
         for expiry_ms, key in due:
-            handle.value.key = key
+            handle.key = key
             out += state.handleExpiredTimer(key, timers, ExpiredTimerInfo(expiry_ms))
         return out
 

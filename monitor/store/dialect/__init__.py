@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import sqlalchemy
 from sqlalchemy import URL, ColumnElement, Connection, Engine, Table
@@ -31,6 +31,7 @@ __all__ = [
     "redact_url",
     "translate_errors",
     "upsert",
+    "upsert_rows",
 ]
 
 _SHOWN_OPTIONS: Final = ("host", "port")
@@ -90,6 +91,35 @@ def _build_upsert(dialect_name: str, table: Table) -> Insert:
     if not values:
         return insert.on_conflict_do_nothing(index_elements=keys)
     return insert.on_conflict_do_update(index_elements=keys, set_=values)
+
+
+def upsert_rows(connection: Connection, table: Table, rows: Sequence[Sequence[object]]) -> None:
+    """Overwrite rows of a table, each with all values in the order of its columns; for thousands of rows.
+
+    The driver gets them as they are: SQLAlchemy's own way costs more than the database's.
+    """
+    statement, names, processors = _compile_upsert(connection.dialect, table)
+    if processors:
+        rows = [
+            [processors[place](value) if place in processors else value for place, value in enumerate(row)]
+            for row in rows
+        ]
+    if connection.dialect.positional:
+        connection.exec_driver_sql(statement, [tuple(row) for row in rows])
+    else:
+        connection.exec_driver_sql(statement, [dict(zip(names, row, strict=True)) for row in rows])
+
+
+@cache
+def _compile_upsert(
+    dialect: sqlalchemy.Dialect, table: Table
+) -> tuple[str, list[str], dict[int, Callable[[Any], object]]]:
+    """Return the statement, the names of its values, and what has to be done to those at some places."""
+    columns = list(table.c)
+    names = [column.name for column in columns]
+    compiled = _build_upsert(dialect.name, table).compile(dialect=dialect, column_keys=names)
+    found = ((place, column.type.bind_processor(dialect)) for place, column in enumerate(columns))
+    return str(compiled), names, {place: processor for place, processor in found if processor is not None}
 
 
 def contains_bytes(connection: Connection, column: ColumnElement[bytes], part: bytes) -> ColumnElement[bool]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -35,17 +35,32 @@ FINAL_US: Final = WINDOW_POLICY.final_at_us(START_US)
 OVER_US: Final = WINDOW_POLICY.amendable_until_us(START_US) + STRAGGLING_US
 
 
+class KeptList(list[tuple[bytes]]):
+    """List of one key, in the place of Spark's."""
+
+    def get(self) -> Iterator[tuple[bytes]]:
+        """Return what is kept."""
+        return iter(self)
+
+    appendValue = list.append  # noqa: N815 - Spark's name
+
+
 @dataclass
 class Kept:
-    """Handle, value and timers of one key, in the place of Spark's."""
+    """Handle, value, claims and timers of one key, in the place of Spark's."""
 
     value: Any = None
+    claims: KeptList = field(default_factory=lambda: KeptList())
     timers: list[int] = field(default_factory=list)
     watermark_us: int = 0
 
     def getValueState(self, name: str, schema: str) -> Kept:  # noqa: ARG002, N802 - Spark's name
         """Return the value of the key."""
         return self
+
+    def getListState(self, name: str, schema: str) -> KeptList:  # noqa: ARG002, N802 - Spark's name
+        """Return the claims of the key."""
+        return self.claims
 
     def registerTimer(self, moment_ms: int) -> None:  # noqa: N802 - Spark's name
         """Note a timer."""
@@ -208,6 +223,7 @@ def test_the_windows_of_a_worker_share_what_a_trigger_may_spend(
         operator, came = driven.operator(), []
         for start_ms in (START_MS + minute * 60_000 for minute in range(3)):
             driven.key, driven.kept.value = (*KEY[:2], start_ms, 0), None
+            driven.kept.claims.clear()
             came.append(tallied(driven.rows(at_us(20), [payload], operator)))
         assert came == [[(TALLY_ROW, 1)], [(TALLY_ROW, 1)], []]
     assert at_us(20) < driven.kept.timers[-1] * 1_000 <= at_us(40) + 1_000
@@ -348,14 +364,37 @@ def test_each_shard_tallies_its_own_messages(driven: Driven) -> None:
 def test_state_is_what_spark_can_keep(driven: Driven) -> None:
     """Parcels as one and two numbers, in the order of the schema; nothing of the observations themselves."""
     driven.arrive(at_us(20), observation_batch(range(1_000)))
-    claims, claimed, counted = driven.kept.value
+    older, claimed, counted = driven.kept.value
+    ((claims,),) = driven.kept.claims
     work = 1_000 + state_module.WORK_PER_BATCH
-    assert (claimed, counted, len(list(split_payloads(claims)))) == (work, work, 1)
+    assert (older, claimed, counted, len(list(split_payloads(claims)))) == (b"", work, work, 1)
     assert len(claims) < 500
+
+
+def test_later_claims_are_added_to_those_that_are_kept(driven: Driven) -> None:
+    """A trigger writes what it brings, however much there is already."""
+    driven.arrive(at_us(20), observation_batch([1]))
+    (first,) = driven.kept.claims
+    driven.arrive(at_us(20), observation_batch([2], seq=1))
+    assert (len(driven.kept.claims), driven.kept.claims[0]) == (2, first)
+
+
+@pytest.mark.parametrize("woken", [False, True])
+def test_claims_of_an_older_checkpoint_are_counted_with_later_ones(driven: Driven, *, woken: bool) -> None:
+    """They stood in the value of the shard; a trigger that wakes it, or brings more, moves them into the list."""
+    driven.arrive(at_us(20), observation_batch([1, 2]), arrival_us=at_us(50))
+    ((claims,),) = driven.kept.claims
+    driven.kept.value = claims, *driven.kept.value[1:]
+    driven.kept.claims.clear()
+    if woken:
+        assert tallied(driven.wake(at_us(61), at_us(60))) == [(TALLY_ROW, 2)]
+    assert tallied(driven.arrive(at_us(61), observation_batch([3], seq=1))) == [(TALLY_ROW, 3)]
+    assert driven.kept.value[0] == b""
+    assert driven.kept.claims[0] == (claims,)
 
 
 def test_a_shard_knows_what_was_left_aside() -> None:
     """More claimed than tallied is due; equal is not."""
-    assert ShardState(b"", 3, 2).is_due
-    assert not ShardState(b"", 3, 3).is_due
+    assert ShardState(3, 2).is_due
+    assert not ShardState(3, 3).is_due
     assert not ShardState().is_due
