@@ -33,8 +33,6 @@ WORK_PER_TALLY: Final = 15_000
 """The work of a tally, and of the judgement that follows, apart from its batches."""
 WORK_OF_ORDER: Final = 5
 """The work of an observation in the shard that counts order, as a multiple of that of any other."""
-MIN_GROWTH: Final = 3.0
-"""Growth of a window beyond this budget before it is tallied again."""
 MAX_TALLY_WAIT_US: Final = 20_000_000
 """Time that claims wait for a tally at most."""
 
@@ -56,11 +54,6 @@ class ShardState:
         """Return the state once more claims are kept, parcels that were joined."""
         more = sum(_work_of(Claims.unpack(parcel)) for parcel in split_payloads(joined))
         return replace(self, claimed=self.claimed + more)
-
-    @property
-    def has_grown(self) -> bool:
-        """Return whether a large window is worth a tally while more is to come: each costs as much as all before it."""
-        return self.claimed > WORK_PER_TRIGGER and self.claimed >= MIN_GROWTH * self.tallied
 
     @property
     def is_due(self) -> bool:
@@ -102,32 +95,37 @@ class WindowShardProcessor(StatefulProcessor):
         self.claims.appendValue((joined,))
         shard = known.with_claims(joined)
         is_final = watermark_us >= terms.final_at_us(start_us)
-        weight = WORK_OF_ORDER if config.order and not number else 1
-        if shard.is_due and (is_final or shard.has_grown or self._can_afford(shard, weight)):
+        if shard.is_due and (is_final or self._can_afford(key, shard)):
             shard, row = self._tally(key, shard, watermark_us)
             yield row
         elif shard.is_due and not known.is_due:
-            self._wake_at(_next_tally_us(stream, watermark_us))
+            self._wake_at(_next_tally_us(stream, start_us, watermark_us))
         self._keep(shard)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:  # noqa: ANN401, N802, N803 - Spark's names
         """Wake up: the watermark has passed one of the moments that were asked for."""
         watermark_us = timerValues.getCurrentWatermarkInMs() * 1_000
         _, stream, start_ms, _ = key
+        start_us = start_ms * 1_000
         if stream not in self.rules:
             # The configuration has dropped the stream while windows of it were open.
             self._clear()
             return
         shard = self._known() or ShardState()
-        end_us = start_ms * 1_000 + WINDOW_US
+        terms, end_us = self.rules[stream].at(start_us).terms, start_us + WINDOW_US
         ends_now = expiredTimerInfo.getExpiryTimeInMs() == _timer_ms(end_us)
-        if shard.is_due or (ends_now and self._lacks_stamps(end_us)):
+        is_final = watermark_us >= terms.final_at_us(start_us)
+        if ends_now and shard.is_due and not is_final and not self._can_afford(key, shard):
+            # More is on its way: one tally at its next moment is of all of it.
+            self._wake_at(_next_tally_us(stream, start_us, watermark_us))
+            yield _OUTPUT_ROW(TICK_ROW, "", 0, 0, watermark_us, 0, b"")
+        elif shard.is_due or (ends_now and self._lacks_stamps(end_us)):
             shard, row = self._tally(key, shard, watermark_us)
             self._keep(shard)
             yield row
         else:
             yield _OUTPUT_ROW(TICK_ROW, "", 0, 0, watermark_us, 0, b"")
-        if _is_over(self.rules[stream].at(start_ms * 1_000).terms, start_ms * 1_000, watermark_us):
+        if _is_over(terms, start_us, watermark_us):
             self._clear()
 
     def _lacks_stamps(self, end_us: int) -> bool:
@@ -138,8 +136,11 @@ class WindowShardProcessor(StatefulProcessor):
         claims = self._read_claims()
         return bool(claims) and not claim_reader.has_arrivals_since(claims, end_us)
 
-    def _can_afford(self, shard: ShardState, weight: int) -> bool:
-        work = WORK_PER_TALLY + shard.claimed * weight
+    def _can_afford(self, key: Any, shard: ShardState) -> bool:  # noqa: ANN401
+        """Return whether a tally fits into what is left of the trigger, and take it from that if so."""
+        _, stream, start_ms, number = key
+        counts_order = self.rules[stream].at(start_ms * 1_000).order and not number
+        work = WORK_PER_TALLY + shard.claimed * (WORK_OF_ORDER if counts_order else 1)
         if work > self.left:
             return False
         self.left -= work
@@ -188,12 +189,13 @@ def _timer_ms(moment_us: int) -> int:
     return moment_us // 1_000 + 1
 
 
-def _next_tally_us(stream: str, watermark_us: int) -> int:
+def _next_tally_us(stream: str, start_us: int, watermark_us: int) -> int:
     """Return the next moment to recount at, one for all that comes before it, as timers pile up.
 
-    Each stream has moments of its own, so that no trigger pays for the windows of all streams.
+    Each stream has moments of its own, so that no trigger pays for the windows of all streams; two windows that follow
+    each other, of which both have news, have theirs half of the time apart.
     """
-    phase_us = crc32(stream.encode()) * MAX_TALLY_WAIT_US >> 32
+    phase_us = (crc32(stream.encode()) * MAX_TALLY_WAIT_US >> 32) + start_us // WINDOW_US % 2 * MAX_TALLY_WAIT_US // 2
     return watermark_us + MAX_TALLY_WAIT_US - (watermark_us - phase_us) % MAX_TALLY_WAIT_US
 
 

@@ -187,17 +187,16 @@ def test_other_rows_pass_by_with_the_watermark(kind: str, shard: int, driven: Dr
 BROUGHT = {
     "small": ([4, 4], [4, 8]),
     "just small": ([8, 2], [8, 10]),
-    "large at once": ([40], [40]),
-    "large, threefold": ([20, 39, 1], [20, None, 60]),
-    "large, drop by drop": ([20, 1, 1, 1], [20, None, None, None]),
+    "large at once": ([40], [None]),
+    "large, bit by bit": ([8, 20, 40, 1], [8, None, None, None]),
 }
 
 
 @pytest.mark.parametrize(("brought", "counted"), BROUGHT.values(), ids=BROUGHT)
-def test_a_large_window_is_tallied_when_it_has_grown(
+def test_a_window_is_tallied_with_each_trigger_until_it_is_large(
     brought: list[int], counted: list[int | None], growing: Driven
 ) -> None:
-    """Up to WORK_PER_TRIGGER at every trigger; beyond, each tally would cost as much as all before it."""
+    """Up to WORK_PER_TRIGGER at every trigger; beyond, it waits for its next moment."""
     for seq, (many, total) in enumerate(zip(brought, counted, strict=True)):
         rows = growing.arrive(at_us(20 + seq), observation_batch(range(many), seq=seq))
         assert tallied(rows) == ([] if total is None else [(TALLY_ROW, total)])
@@ -252,9 +251,34 @@ def test_what_was_left_aside_is_tallied_within_20_s(growing: Driven) -> None:
     growing.arrive(at_us(25), observation_batch([30], seq=1))
     first, second = growing.kept.timers[-1], growing.arrive(at_us(25.001), observation_batch([31], seq=2))
     assert (second, growing.kept.timers[-1]) == ([], first)
-    assert at_us(25) < first * 1_000 <= at_us(45) + 1_000
+    assert at_us(20) < first * 1_000 <= at_us(40) + 1_000
     assert tallied(growing.wake(first * 1_000)) == [(TALLY_ROW, 22)]
     assert tallied(growing.wake(first * 1_000)) == [(TICK_ROW, 0)]
+
+
+def test_a_large_window_waits_at_its_end_for_its_next_moment(growing: Driven) -> None:
+    """Its last messages are still on their way; one tally has them, too. A small one is tallied at once."""
+    growing.arrive(at_us(50), observation_batch(range(20)), arrival_us=at_us(50))
+    assert tallied(growing.wake(at_us(60.001), at_us(60))) == [(TICK_ROW, 0)]
+    assert at_us(60) < growing.kept.timers[-1] * 1_000 <= at_us(80.001) + 1_000
+    assert tallied(growing.wake(growing.kept.timers[-1] * 1_000)) == [(TALLY_ROW, 20)]
+
+
+def test_a_large_window_is_tallied_at_its_end_if_it_is_to_be_judged_then(growing: Driven) -> None:
+    """As where no message is waited for, or the watermark has come far at once."""
+    growing.arrive(at_us(50), observation_batch(range(20)), arrival_us=at_us(50))
+    assert tallied(growing.wake(FINAL_US, at_us(60))) == [(TALLY_ROW, 20)]
+
+
+def test_windows_that_follow_each_other_are_recounted_at_different_moments(growing: Driven) -> None:
+    """After a minute's end both have news, and each may be as much as a trigger can bear."""
+    moments = []
+    for start_ms in (START_MS, START_MS + 60_000, START_MS + 120_000):
+        growing.key, growing.kept = (*KEY[:2], start_ms, 0), Kept()
+        growing.rows(at_us(125), growing.claims(observation_batch(range(20))))
+        moments.append(growing.kept.timers[-1] % 20_000)
+    assert moments[0] == moments[2]
+    assert abs(moments[1] - moments[0]) == 10_000
 
 
 def test_streams_are_recounted_at_moments_of_their_own(growing: Driven) -> None:
@@ -263,7 +287,6 @@ def test_streams_are_recounted_at_moments_of_their_own(growing: Driven) -> None:
     for name in (f"s{number}" for number in range(10)):
         growing.rules[name], growing.key, growing.kept = STREAM_CONFIGS["orders"], ("claims", name, START_MS, 0), Kept()
         growing.arrive(at_us(20), observation_batch(range(20)))
-        growing.arrive(at_us(25), observation_batch([30], seq=1))
         moments.add(growing.kept.timers[-1])
     assert len(moments) == 10
 
