@@ -12,7 +12,7 @@ import streamlit as st
 
 from hopwatch.dashboards import markup
 from hopwatch.dashboards.queries.query_cache import Query, QueryCache, QueryResult, Value
-from hopwatch.dashboards.views import address, freshness
+from hopwatch.dashboards.views import address, freshness, stream_search
 from hopwatch.dashboards.views.address import PageAddress, Zone, format_address
 from hopwatch.display.colours import DARK, LIGHT, Palette
 from hopwatch.monitor.clock import Clock
@@ -54,6 +54,18 @@ class PageContext:
         """Return the query string of another page: of what is looked at only range, zone and colours go along."""
         kept = ("range", "from_us", "to_us", "zone", "heat", "compare")
         return format_address(PageAddress(**{name: getattr(self.address, name) for name in kept} | fields))
+
+    def stream_labels(self, stream: str) -> tuple[str, ...]:
+        """Return the labels of a stream, as the configuration had them when the dashboard was started."""
+        settings = self.query_cache.settings
+        known = settings.streams.get(stream) if settings else None
+        return stream_search.format_labels(known.labels) if known else ()
+
+    def link_labels(self, stream: str) -> str:
+        """Return links from the labels of a stream to all streams that have them; nothing without any."""
+        labels = self.stream_labels(stream)
+        links = (markup.link(one, self.fresh_url_query(search=one), "all streams with this label") for one in labels)
+        return f'<span class="hw-second">{" ".join(links)}</span>' if labels else ""
 
     def fetch(self, question: Query[Value]) -> QueryResult[Value]:
         """Return the answer; one that could not be had anew says so on the page."""

@@ -192,7 +192,7 @@ def _build_notification(
         rule=rule.name,
         kind=rule.kind,
         severity=rule.severity,
-        labels=dict(rule.labels) | {"rule": rule.name, "severity": str(rule.severity)} | stream,
+        labels=rules.merge_labels(rule, incident.stream) | {"rule": rule.name, "severity": str(rule.severity)} | stream,
         alerts=alerts,
         total=len(places),
         since_us=min(state.run.since_us for state in places),

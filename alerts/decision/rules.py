@@ -113,11 +113,16 @@ class AlertRule:
 
 @dataclass(frozen=True)
 class AlertRules:
-    """All rules and their streams; ``dashboard`` is the base URL of links, or empty."""
+    """All rules, their streams and the labels of these; ``dashboard`` is the base URL of links, or empty."""
 
     rules: tuple[AlertRule, ...]
     streams: Mapping[str, StreamConfig]
     dashboard: str = ""
+    stream_labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def merge_labels(self, rule: AlertRule, stream: str) -> dict[str, str]:
+        """Return the labels of alerts of a rule about a stream: those of the rule count before the stream's."""
+        return {**self.stream_labels.get(stream, {}), **rule.labels}
 
     def find_config(self, result: WindowResult) -> StreamConfig:
         """Return the version of its stream by which a window was judged."""

@@ -96,7 +96,7 @@ def build_alert(rule: AlertRule, rules: AlertRules, state: AlertState) -> Alert:
         runbook=rule.runbook,
         link=_link(rules.dashboard, state),
         summary=_summary(rule, state, observed),
-        labels=rule.labels,
+        labels=rules.merge_labels(rule, state.series.stream),
     )
 
 

@@ -13,6 +13,7 @@ from hopwatch.dashboards.views.display_range import DisplayRange
 from hopwatch.display import texts
 
 ALL_STREAMS = "all streams"
+NOTHING_FOUND = "No stream has all of this in its name, its labels and the names of its nodes."
 
 
 def draw_filters(
@@ -24,7 +25,7 @@ def draw_filters(
             stream_controls.draw_range_control(context)
         draw_stream_control(context, standing)
         if search_label:
-            _draw_search(context, search_label)
+            draw_search(context, search_label)
 
 
 def draw_fold_control(context: PageContext, words: str) -> None:
@@ -75,7 +76,8 @@ def draw_stream_control(context: PageContext, standing: StreamsOverview, width_p
     )
 
 
-def _draw_search(context: PageContext, label: str) -> None:
+def draw_search(context: PageContext, label: str) -> None:
+    """Draw the field of a search; the label says what it looks for."""
     here = context.address
     key = f"find-{here.search}"
     change = context.on_change(key, lambda wanted: {"search": wanted.strip(), "part": 1}, here.search)

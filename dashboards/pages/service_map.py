@@ -15,6 +15,7 @@ from hopwatch.dashboards.queries.service_map import ServiceMapQuery
 from hopwatch.dashboards.views import service_map, sheets
 from hopwatch.dashboards.views.address import PageName
 from hopwatch.dashboards.views.service_map import Service, ServiceNode
+from hopwatch.dashboards.views.stream_search import find_streams
 from hopwatch.display import loss, texts
 from hopwatch.display.recent import describe_traffic
 
@@ -36,18 +37,21 @@ NOTE: Final = (
 def draw_page(context: PageContext, standing: StreamsOverview) -> None:
     """Draw the page."""
     here = context.address
-    filters.draw_filters(context, standing, has_range=False, search_label="Node or stream")
+    filters.draw_filters(context, standing, has_range=False, search_label="Stream, node or label")
     answer = context.fetch(ServiceMapQuery())
     if answer.value is None:
         st.error(markup.escape_markdown(answer.error or "nothing was read"))
         return
-    shown = service_map.build_map(standing, answer.value, context.clock.now_us(), here.stream, here.search)
+    graphs = answer.value.graphs
+    names = {name: (*context.stream_labels(name), *graph.nodes) for name, graph in graphs.items()}
+    found = find_streams(standing, names, here.search)
+    shown = service_map.build_map(found, answer.value, context.clock.now_us(), here.stream)
     downloads.draw_title("Service map", NOTE, here.stream, "service-map", lambda: sheets.build_service_map(shown))
     if shown.streams_left_out:
         left_out = f"{shown.streams_left_out:,} {'stream has' if shown.streams_left_out == 1 else 'streams have'}"
         st.html(markup.note(f"{left_out} no room: search for a name, or choose a stream."))
     if not shown.services:
-        st.info("No stream and no node has this in its name." if here.search else "Nothing to show yet.")
+        st.info(filters.NOTHING_FOUND if here.search else "Nothing to show yet.")
         return
 
     def query(node: str) -> dict[str, str]:

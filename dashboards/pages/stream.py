@@ -134,6 +134,7 @@ def _draw_head(context: PageContext, stretch: StreamRange, of_range: str, window
         f" &nbsp;{markup.link('Everything about this minute', whole)}" if whole else _link_newest_loss(context, stretch)
     )
     words = f'<p class="hw-title">{chip} &nbsp;{markup.escape_html(what)}{more}{link}</p>'
+    words += context.link_labels(stretch.stream)
     reasons = markup.note_list(window.reasons) if window and window.reasons else ""
     st.html(f"{words}{reasons or _explain_unknown(context, stretch, window)}{loss_panel.format_figures(one, whole)}")
 

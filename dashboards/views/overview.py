@@ -68,12 +68,14 @@ def build_rows(standing: StreamsOverview, now_us: int) -> tuple[StreamRow, ...]:
     return tuple(row for _, row in ordered)
 
 
-def format_summary(shown: Iterable[StreamRow]) -> str:
-    """Return how many streams there are of each verdict, in a line."""
+def format_summary(shown: Iterable[StreamRow], of_streams: int) -> str:
+    """Return how many streams are shown of each verdict, in a line, and of how many where they are not all."""
     marks = [row.mark for row in shown]
     counted = {one.word: marks.count(one) for one in (*(select_mark(verdict) for verdict in VERDICT_ORDER), NO_DATA)}
     told = ", ".join(f"{number:,} {word}" for word, number in counted.items() if number)
-    return f"{len(marks):,} {'stream' if len(marks) == 1 else 'streams'}: {told}"
+    whole = f" of {of_streams:,}" if len(marks) < of_streams else ""
+    many = f"{len(marks):,}{whole} {'stream' if of_streams == 1 else 'streams'}"
+    return f"{many}: {told}" if told else many
 
 
 def _sort_key(one: StreamSummary, row: StreamRow) -> tuple[float, float, float]:

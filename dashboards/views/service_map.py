@@ -129,17 +129,15 @@ class _Bounds:
         return loss.format_missing(self.missing, self.lower, self.upper) if self.missing or self.lower else ""
 
 
-def build_map(
-    standing: StreamsOverview, known: StreamGraphs, now_us: int, stream: str = "", search: str = ""
-) -> ServiceMap:
-    """Return the map of all streams, or of one; with a search of those that have it in their or a node's name.
+def build_map(standing: StreamsOverview, known: StreamGraphs, now_us: int, stream: str = "") -> ServiceMap:
+    """Return the map of all streams, or of one.
 
     The stream of the self-test is on none, unless it is the one.
     """
     rows = {row.stream: row for row in overview.build_rows(standing, now_us)}
     named = {one.stream: one for one in standing.streams}
     wanted = [named[stream]] if stream else [named[name] for name in rows]
-    streams, left_out = _select_streams(wanted, known, search)
+    streams, left_out = _select_streams(wanted, known)
     fresh = [known.recent[one.stream] for one in streams if one.stream in known.recent]
     recent = {(one.stream, node.node): node for one in fresh if not one.is_old(now_us) for node in one.nodes}
     nodes: dict[str, list[ServiceNode]] = {}
@@ -152,17 +150,14 @@ def build_map(
     return ServiceMap(services, _build_connections(streams, known, places), left_out)
 
 
-def _select_streams(
-    wanted: Iterable[StreamSummary], known: StreamGraphs, search: str
-) -> tuple[list[StreamSummary], int]:
+def _select_streams(wanted: Iterable[StreamSummary], known: StreamGraphs) -> tuple[list[StreamSummary], int]:
     """Return the streams that have room, in order, and the number of those without."""
-    found = search.casefold()
     names: set[str] = set()
     chosen: list[StreamSummary] = []
     left_out = 0
     for one in wanted:
         nodes = known.graphs.get(one.stream, Graph((), ())).nodes
-        if not nodes or not any(found in name.casefold() for name in (one.stream, *nodes)):
+        if not nodes:
             continue
         if chosen and len(names.union(nodes)) > MAX_SERVICES:
             left_out += 1

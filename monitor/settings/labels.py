@@ -1,10 +1,11 @@
-"""Label names of alerts."""
+"""Names and values of labels, of alerts and of streams."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
+MAX_VALUE_CHARS: Final = 100
 _NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,63}")
 _RESERVED: Final = frozenset(
     {"alertname", "edge", "event", "installation", "key", "kind", "node", "rule", "severity", "stream", "word"}
@@ -24,3 +25,15 @@ def check_label_name(name: str) -> str:
         )
         raise ValueError(msg)
     return name
+
+
+def check_label_value(value: str) -> str:
+    """Check the value of a stream's label.
+
+    Raises:
+        ValueError: it is empty, too long or not one line.
+    """
+    if not value.strip() or len(value) > MAX_VALUE_CHARS or not value.isprintable():
+        msg = f"the value of a label is a line of 1 to {MAX_VALUE_CHARS} characters, got {value!r:.80}"
+        raise ValueError(msg)
+    return value

@@ -39,6 +39,7 @@ from hopwatch.monitor.settings.durations import format_duration_us, parse_positi
 from hopwatch.monitor.settings.fields import Duration, PositiveDuration, PositiveInt, Ratio, as_tuple
 from hopwatch.monitor.settings.gate import GateSettings
 from hopwatch.monitor.settings.kafka import KafkaSettings
+from hopwatch.monitor.settings.labels import check_label_name, check_label_value
 from hopwatch.monitor.settings.locations import parse_folder, parse_store_url, parse_transport_url
 from hopwatch.monitor.settings.metrics import MetricsSettings
 from hopwatch.monitor.settings.results import ResultsSettings
@@ -210,6 +211,9 @@ class StreamSettings(SettingsTable):
     max_lost_ids: Annotated[int, BeforeValidator(_check_max_lost_ids)] = MAX_LOST_IDS
     topics: Mapping[str, TopicUrl] = {}
     valid_from_us: Annotated[int | None, BeforeValidator(_parse_minute)] = Field(None, alias="valid_from")
+    labels: Mapping[
+        Annotated[str, AfterValidator(check_label_name)], Annotated[str, AfterValidator(check_label_value)]
+    ] = {}
 
     @field_validator("deadline_us")
     @classmethod

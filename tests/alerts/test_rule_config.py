@@ -100,6 +100,12 @@ def test_rules_of_other_names_stand_beside_the_defaults() -> None:
     assert {one.name for one in rules} == {*KINDS, "lag-of-refunds"} - {"forecast"}
 
 
+def test_labels_of_streams_are_those_of_their_tables() -> None:
+    """Each stream has its own; one without any has none."""
+    rules = build_rules('[streams.a]\npath = "a"\n[streams.b]\npath = "b"\nlabels = { team = "payments" }')
+    assert rules.stream_labels == {"a": {}, "b": {"team": "payments"}}
+
+
 def test_defaults_and_alerts_can_be_switched_off() -> None:
     """Then there are the rules that are configured, or none at all."""
     only = '[alerts]\ndefaults = false\n[[alerts.rules]]\nkind = "loss"\n'

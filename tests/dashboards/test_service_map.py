@@ -11,6 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from hopwatch.dashboards.charts.service_map import draw_map
+from hopwatch.dashboards.pages.filters import NOTHING_FOUND
 from hopwatch.dashboards.queries.models import Edge, Graph, StreamsOverview, StreamSummary
 from hopwatch.dashboards.queries.service_map import StreamGraphs
 from hopwatch.dashboards.views import service_map, sheets
@@ -139,13 +140,6 @@ def test_one_stream_can_be_chosen() -> None:
     assert [one.name for one in draw(window(9), tested, stream=SELFTEST_STREAM).services] == ["probe"]
 
 
-@pytest.mark.parametrize(("search", "streams"), [("CLI", {"clicks"}), ("b", {"orders", "clicks"}), ("nix", set())])
-def test_a_search_keeps_streams_that_have_it_in_a_name(search: str, streams: set[str]) -> None:
-    """In that of the stream or of a node, in any case of letters: such a stream is there as a whole."""
-    drawn = draw(window(9), window(9, stream="clicks"), window(9, stream="views", names=("x", "y")), search=search)
-    assert {node.stream for service in drawn.services for node in service.nodes} == streams
-
-
 def test_streams_without_room_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that need a person first have room; one that has the same services as another needs none."""
     monkeypatch.setattr(service_map, "MAX_SERVICES", 3)
@@ -244,7 +238,7 @@ def test_a_search_without_a_result_says_so(tmp_path: Path) -> None:
     """An empty map would look like a pipeline that is gone."""
     url = store_url(tmp_path)
     fill(url, *build_windows())
-    assert "No stream and no node has this in its name." in read_page(open_map(url, find="nix"))
+    assert NOTHING_FOUND in read_page(open_map(url, find="nix"))
 
 
 def test_the_page_names_the_number_of_streams_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,6 +112,23 @@ def test_alerts_of_other_subjects_are_told_beside_each_other() -> None:
     )
 
 
+def test_an_alert_has_the_labels_of_its_stream_and_of_its_rule() -> None:
+    """The rule's count where both name one; a storm over many streams has those of the rule alone."""
+    streams = tuple(f"s{number}" for number in range(6))
+    made = build_rules(ONLY_LOSS + 'labels = { team = "sre" }\n', streams)
+    rules = replace(made, stream_labels=dict.fromkeys(streams, {"team": "payments", "tier": "1"}))
+    play = Play(rules).push(0, 1, stream="s0", lost={"b": 50}).want(1, 1.1, FIRING, "loss/page/s0").run(2)
+    told = play.told("loss/page/s0")
+    both = {"team": "sre", "tier": "1"}
+    assert told.alerts[0].labels == both
+    assert told.labels == {**both, "rule": "loss", "severity": "page", "stream": "s0"}
+    play = Play(rules)
+    for stream in streams:
+        play.push(0, 1, stream=stream, lost={"b": 50})
+    told = play.want(1, 1.1, FIRING, "loss/page/*").run(2).told("loss/page/*")
+    assert told.labels == {"team": "sre", "rule": "loss", "severity": "page"}
+
+
 def test_the_incident_says_how_it_was_when_it_is_over() -> None:
     """With the alerts that it had last, and since when."""
     play = Play(build_rules(ONLY_LOSS)).push(0, 9, lost={"b": 20}).push(10, 20, verdict=Verdict.CLEAN)

@@ -27,7 +27,7 @@ STORE = (
 )
 STREAM_KEYS = (
     "path, stamps, transit, settle, deadline, amend_for, max_age, loss_alarm, shards, ignore_nodes, order, "
-    "max_lost_ids, topics, valid_from"
+    "max_lost_ids, topics, valid_from, labels"
 )
 
 
@@ -69,6 +69,21 @@ def _told(folder: Path, text: str, *, flags: dict[str, object] | None = None, **
                 "Known here: transport, store, monitor, streams, alerts, metrics, dashboard, gate, deliver, api, "
                 "completeness, results, selftest"
             ),
+        ),
+        (
+            '[streams.s]\npath = "a -> b"\nlabels = { stream = "x" }',
+            (
+                "3: streams.s.labels.stream: a label is 1 to 64 of the characters a-z0-9_ and none of alertname, edge, "
+                "event, installation, key, kind, node, rule, severity, stream, word; got 'stream'"
+            ),
+        ),
+        (
+            '[streams.s]\npath = "a -> b"\nlabels = { team = "a\\nb" }',
+            "3: streams.s.labels.team: the value of a label is a line of 1 to 100 characters, got 'a\\nb'",
+        ),
+        (
+            '[streams.s]\npath = "a -> b"\nlabels = { team = " " }',
+            "3: streams.s.labels.team: the value of a label is a line of 1 to 100 characters, got ' '",
         ),
         ('[store]\n\nuri = "x"', "3: store.uri: there is no such key; did you mean 'url'? Known here: url, retry_for"),
         (
