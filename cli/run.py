@@ -249,8 +249,11 @@ def _print_rejudged(again: rejudgement.Rejudged) -> None:
 
 
 def _start_session(place: JobContext, chosen: Settings) -> SparkSession:
+    from hopwatch.monitor.outliers import detector
     from hopwatch.monitor.spark import session
 
+    # Java takes as long to start, and later it would be compiled within a transaction.
+    detector.start_warm_up()
     asked = chosen.monitor
     more = {**place.source.spark_settings, **asked.spark}
     collect_rarely()

@@ -6,6 +6,8 @@ many follow, changes nothing: series are apart, and each is read in order.
 
 from __future__ import annotations
 
+import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopwatch.monitor.outliers import step
-from hopwatch.monitor.outliers.state import VIEW_COUNT, States
+from hopwatch.monitor.outliers.state import VIEW_COUNT, States, new_states
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -94,3 +96,20 @@ def score_in_place(states: States, rows: Ints, moments_us: Ints, values: Floats)
     )
     notice, outlier = (marks & step.EPISODE_BEGAN) > 0, (marks & step.OUTLIER_BEGAN) > 0
     return Scores(score, notice, outlier, since_us, expected[:, 0], expected[:, 1], surprises)
+
+
+def start_warm_up() -> threading.Thread:
+    """Start a thread that compiles the detector, or reads it from disk; the first that scores waits for it.
+
+    A process does not end before it has: what compiles cannot be interrupted.
+    """
+    thread = threading.Thread(target=_score_nothing, name="hopwatch-detector")
+    thread.start()
+    return thread
+
+
+def _score_nothing() -> None:
+    none = np.zeros(0, np.int64)
+    # Whoever scores a value is told of it.
+    with suppress(Exception):
+        score_in_place(new_states(0), none, none, np.zeros(0))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bench.noises import DAY, MINUTE_US, Floats, minutes
-from hopwatch.monitor.outliers import detector, state
+from hopwatch.monitor.outliers import detector, state, step
 from hopwatch.monitor.outliers.detector import DetectorError, Scores
 
 CALM = 3 * DAY
@@ -131,3 +131,24 @@ def test_the_largest_numbers_do_no_harm() -> None:
     """Values up to 1e30 beside zeros give scores that are numbers."""
     values = np.where(np.random.default_rng(1).random(3_000) < 0.01, 1e30, 0.0)
     assert np.isfinite(of(values).score).all()
+
+
+def test_a_warm_up_leaves_nothing_to_compile() -> None:
+    """It is for the types that values are scored with, and of one that fails the first that scores is told."""
+    detector.start_warm_up().join()
+    ready = list(step.compile_step().signatures)  # type: ignore[attr-defined]  # numba's dispatcher
+    of(np.ones(3))
+    assert list(step.compile_step().signatures) == ready  # type: ignore[attr-defined]
+    assert len(ready) == 1
+
+
+def test_a_warm_up_that_fails_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as without numba: a monitor that scores nothing needs none."""
+
+    def fail() -> None:
+        raise ImportError("no numba here")
+
+    monkeypatch.setattr(step, "compile_step", fail)
+    detector.start_warm_up().join()
+    with pytest.raises(ImportError, match="no numba here"):
+        of(np.ones(3))
