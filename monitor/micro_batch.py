@@ -13,6 +13,7 @@ from hopwatch.monitor import outlier_detection, selftest_check
 from hopwatch.monitor.accounting import holes
 from hopwatch.monitor.accounting.clock_steps import find_clock_steps
 from hopwatch.monitor.accounting.holes import NOTHING_PLANNED, PlannedRead
+from hopwatch.monitor.accounting.late_heartbeats import find_late_heartbeats
 from hopwatch.monitor.accounting.ledger import Conclusion, Ledger, LiveWindow
 from hopwatch.monitor.accounting.restarts import find_restarts
 from hopwatch.monitor.accounting.unheard_instances import SpoolFolder
@@ -31,7 +32,7 @@ from hopwatch.monitor.row_kinds import FACTS_ROW, OFFSETS_ROW, RECENT_ROW, SET_A
 from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
 from hopwatch.monitor.store import fencing, reader, recent_figures, rollups, undeclared_names, writer
 from hopwatch.monitor.store.past import PackedTallies, StoredPast
-from hopwatch.monitor.store.seen_markers import mark_clock_steps, mark_restarts
+from hopwatch.monitor.store.seen_markers import mark_clock_steps, mark_late_heartbeats, mark_restarts
 from hopwatch.monitor.stream_config import StreamConfig
 
 CONCLUSIONS_PER_WRITE: Final = 200
@@ -178,6 +179,7 @@ def absorb_rows(  # noqa: PLR0913, PLR0917 - what came, what was read of the tra
     keys = {one.key for one in came.sheets if one.stream in ledger.rules}
     new = keys - ledger.books.keys()
     steps = find_clock_steps(ledger.books, (one for one in came.sheets if one.stream in ledger.rules))
+    late = find_late_heartbeats(ledger.books, came.sheets)
     written = ledger.absorb(came.sheets) | ledger.note_unread(came.set_aside, folders)
     changes.books = [ledger.books[key] for key in written]
     changes.streams = dict(ledger.ranges)
@@ -190,6 +192,7 @@ def absorb_rows(  # noqa: PLR0913, PLR0917 - what came, what was read of the tra
     writer.write_changes(connection, changes)
     mark_restarts(connection, find_restarts(ledger.books, new))
     mark_clock_steps(connection, steps)
+    mark_late_heartbeats(connection, late)
     undeclared_names.count_undeclared(connection, came.set_aside, ledger.rules)
     return came.tallied
 

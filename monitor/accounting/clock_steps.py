@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from hopwatch.monitor.accounting.ledger import InstanceKey
+from hopwatch.monitor.accounting.new_batches import sort_new_batches
 from hopwatch.monitor.kernel.books import BatchFact, Book
 from hopwatch.monitor.payloads import FactSheet
 
@@ -49,13 +50,9 @@ def find_clock_steps(books: Mapping[InstanceKey, Book], sheets: Iterable[FactShe
     moment that an earlier one completes. It is ahead if a batch was sent later than it arrived; that is told where the
     batch before did not show it.
     """
-    came: defaultdict[InstanceKey, list[BatchFact]] = defaultdict(list)
-    for sheet in sheets:
-        came[sheet.key] += sheet.facts
     found: defaultdict[tuple[str, str, StepKind], list[tuple[_Step, str]]] = defaultdict(list)
-    for key, facts in came.items():
-        stream, node, probe, _ = key
-        for step in _find_steps(books.get(key), facts):
+    for (stream, node, probe, _), book, facts in sort_new_batches(books, sheets):
+        for step in _find_steps(book, facts):
             found[stream, node, step.kind].append((step, probe))
     return [
         ClockStep(
@@ -70,16 +67,15 @@ def find_clock_steps(books: Mapping[InstanceKey, Book], sheets: Iterable[FactShe
 
 def _find_steps(book: Book | None, facts: Iterable[BatchFact]) -> Iterator[_Step]:
     """Yield the steps of one instance, batch by batch in the order of their numbers."""
-    last, complete_us, ahead_us = -1, 0, 0
-    if book is not None and book.runs:
-        last, complete_us, ahead_us = book.runs[-1].last, book.complete_through_us, book.skew_us
-    for fact in sorted(facts):
-        if fact.seq <= last:
-            continue
+    complete_us, ahead_us = (book.complete_through_us, book.skew_us) if book else (0, None)
+    for fact in facts:
         ahead_before_us, ahead_us = ahead_us, fact.sent_at_us - fact.arrival_us
         back_us = complete_us - fact.sent_at_us
-        if last >= 0 and min(back_us, ahead_before_us - ahead_us) >= MIN_STEP_US:
+        complete_us = max(complete_us, min(fact.complete_through_us, fact.sent_at_us))
+        if ahead_before_us is None:
+            # Of the first batch there is nothing to compare it with.
+            continue
+        if min(back_us, ahead_before_us - ahead_us) >= MIN_STEP_US:
             yield _Step(StepKind.SET_BACK, fact.arrival_us, back_us)
-        elif last >= 0 and ahead_before_us < MIN_STEP_US <= ahead_us:
+        elif ahead_before_us < MIN_STEP_US <= ahead_us:
             yield _Step(StepKind.AHEAD, fact.arrival_us, ahead_us)
-        last, complete_us = fact.seq, max(complete_us, min(fact.complete_through_us, fact.sent_at_us))

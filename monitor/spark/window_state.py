@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from zlib import crc32
 
+import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
@@ -40,7 +41,10 @@ _OUTPUT_ROW: Final = Row(*TALLIED_SCHEMA.names)
 """Makes a row with the columns of the job's output."""
 _STATE_COLUMNS: Final = "claims binary, claimed long, tallied long"
 """Columns of a shard; the first is empty but in a checkpoint from before claims were a list of their own (ADR 0231)."""
-_CLAIMS_COLUMNS: Final = "claims binary"
+_CLAIMS_COLUMNS: Final = "claims binary, bytes long"
+"""Columns of the claims of a trigger; the second is their size before they were compressed, 0 where they were not."""
+MIN_COMPRESSED_BYTES: Final = 16_384
+_codec: Final = pa.Codec("zstd", 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,7 @@ class WindowShardProcessor(StatefulProcessor):
             known = ShardState()
             self._wake_at(start_us + WINDOW_US, terms.final_at_us(start_us), terms.kept_until_us(start_us))
         joined = b"".join(row.payload for row in rows)
-        self.claims.appendValue((joined,))
+        self._add_claims(joined)
         shard = known.with_claims(joined)
         is_final = watermark_us >= terms.final_at_us(start_us)
         if shard.is_due and (is_final or self._can_afford(key, shard)):
@@ -165,12 +169,19 @@ class WindowShardProcessor(StatefulProcessor):
             return None
         claims, claimed, tallied = kept
         if claims:
-            self.claims.appendValue((claims,))
+            self._add_claims(bytes(claims))
             self.state.update((b"", claimed, tallied))
         return ShardState(claimed, tallied)
 
+    def _add_claims(self, joined: bytes) -> None:
+        is_large = len(joined) >= MIN_COMPRESSED_BYTES
+        packed = (_codec.compress(joined, asbytes=True), len(joined)) if is_large else (joined, 0)
+        self.claims.appendValue(packed)
+
     def _read_claims(self) -> list[Claims]:
-        return [Claims.unpack(parcel) for (joined,) in self.claims.get() for parcel in split_payloads(bytes(joined))]
+        kept = ((bytes(packed), size) for packed, size in self.claims.get())
+        joined = (_codec.decompress(packed, size, asbytes=True) if size else packed for packed, size in kept)
+        return [Claims.unpack(parcel) for parcels in joined for parcel in split_payloads(parcels)]
 
     def _keep(self, shard: ShardState) -> None:
         self.state.update((b"", shard.claimed, shard.tallied))

@@ -1,4 +1,7 @@
-"""Markers of what the monitor sees: restarts of probes, and steps of their clocks; one of a node in some minutes."""
+"""Markers of what the monitor sees; one of a kind and node in some minutes.
+
+They are of restarts of probes, of steps of their clocks, and of a transport that was slow or down.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Final, NamedTuple
 from sqlalchemy import Connection, exists, select
 
 from hopwatch.monitor.accounting.clock_steps import ClockStep
+from hopwatch.monitor.accounting.late_heartbeats import LateHeartbeat
 from hopwatch.monitor.accounting.restarts import MAX_SPAN_US, Restart
 from hopwatch.monitor.markers import MAX_CHARS, Marker
 from hopwatch.monitor.selftest.stream import OWN_STREAMS
@@ -18,6 +22,7 @@ from hopwatch.monitor.texts.escaping import escape_line
 
 MAX_MARKED: Final = 20
 """Restarts, and steps of clocks, that one micro-batch marks, the latest ones."""
+ALL_STREAMS: Final = ""
 MAX_NAMED: Final = 3
 """Probes that a marker names."""
 _marker: Final = tables.markers.c
@@ -56,6 +61,18 @@ def mark_clock_steps(connection: Connection, steps: Iterable[ClockStep]) -> None
                 one.probes,
             )
             for one in steps
+        ],
+    )
+
+
+def mark_late_heartbeats(connection: Connection, late: Iterable[LateHeartbeat]) -> None:
+    """Mark in the charts of all streams that heartbeats of the monitor were late, as restarts are marked."""
+    rest = "{} s or more for the monitor's heartbeat"
+    _mark(
+        connection,
+        [
+            _SeenEvent(ALL_STREAMS, one.at_us, "the transport took ", rest.format(one.late_us // 1_000_000), ())
+            for one in late
         ],
     )
 

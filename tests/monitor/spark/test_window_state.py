@@ -35,10 +35,10 @@ FINAL_US: Final = WINDOW_POLICY.final_at_us(START_US)
 OVER_US: Final = WINDOW_POLICY.amendable_until_us(START_US) + STRAGGLING_US
 
 
-class KeptList(list[tuple[bytes]]):
+class KeptList(list[tuple[bytes, int]]):
     """List of one key, in the place of Spark's."""
 
-    def get(self) -> Iterator[tuple[bytes]]:
+    def get(self) -> Iterator[tuple[bytes, int]]:
         """Return what is kept."""
         return iter(self)
 
@@ -388,7 +388,7 @@ def test_state_is_what_spark_can_keep(driven: Driven) -> None:
     """Parcels as one and two numbers, in the order of the schema; nothing of the observations themselves."""
     driven.arrive(at_us(20), observation_batch(range(1_000)))
     older, claimed, counted = driven.kept.value
-    ((claims,),) = driven.kept.claims
+    ((claims, _),) = driven.kept.claims
     work = 1_000 + state_module.WORK_PER_BATCH
     assert (older, claimed, counted, len(list(split_payloads(claims)))) == (b"", work, work, 1)
     assert len(claims) < 500
@@ -402,18 +402,29 @@ def test_later_claims_are_added_to_those_that_are_kept(driven: Driven) -> None:
     assert (len(driven.kept.claims), driven.kept.claims[0]) == (2, first)
 
 
+def test_many_claims_are_compressed(driven: Driven) -> None:
+    """Those of thousands of instances are much alike; a tally reads what was claimed, and what is small stays as it is."""
+    many = [observation_batch([number], probe=f"p{number}") for number in range(400)]
+    driven.arrive(at_us(20), *many)
+    rows = driven.arrive(at_us(21), observation_batch([400], probe="p400"))
+    (large, size), (_, plain) = driven.kept.claims
+    assert len(large) < size / 4
+    assert plain == 0
+    assert tallied(rows) == [(TALLY_ROW, 401)]
+
+
 @pytest.mark.parametrize("woken", [False, True])
 def test_claims_of_an_older_checkpoint_are_counted_with_later_ones(driven: Driven, *, woken: bool) -> None:
     """They stood in the value of the shard; a trigger that wakes it, or brings more, moves them into the list."""
     driven.arrive(at_us(20), observation_batch([1, 2]), arrival_us=at_us(50))
-    ((claims,),) = driven.kept.claims
+    ((claims, _),) = driven.kept.claims
     driven.kept.value = claims, *driven.kept.value[1:]
     driven.kept.claims.clear()
     if woken:
         assert tallied(driven.wake(at_us(61), at_us(60))) == [(TALLY_ROW, 2)]
     assert tallied(driven.arrive(at_us(61), observation_batch([3], seq=1))) == [(TALLY_ROW, 3)]
     assert driven.kept.value[0] == b""
-    assert driven.kept.claims[0] == (claims,)
+    assert driven.kept.claims[0] == (claims, 0)
 
 
 def test_a_shard_knows_what_was_left_aside() -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from sqlalchemy import Engine
 
 from hopwatch.monitor.accounting.clock_steps import ClockStep, StepKind
+from hopwatch.monitor.accounting.late_heartbeats import LateHeartbeat
 from hopwatch.monitor.accounting.restarts import MAX_SPAN_US, Restart
 from hopwatch.monitor.markers import MAX_CHARS, Marker
 from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
 from hopwatch.monitor.store.markers import add_marker, query_markers
-from hopwatch.monitor.store.seen_markers import MAX_MARKED, mark_clock_steps, mark_restarts
+from hopwatch.monitor.store.seen_markers import MAX_MARKED, mark_clock_steps, mark_late_heartbeats, mark_restarts
 from tests.support.spool import START_US, at_us
 
 HOSTILE = "%_\0<script>\n"
@@ -70,3 +71,13 @@ def test_steps_of_clocks_are_marked(engine: Engine) -> None:
         (8, "clock at a ahead by 5 s or more: p"),
         (9, "clock at b ahead by 6 s or more: p"),
     ]
+
+
+def test_late_heartbeats_are_marked_for_all_streams(engine: Engine) -> None:
+    """One within ten minutes: what is slow for long is late more than once."""
+    late = [LateHeartbeat(at_us(second), late_us) for second, late_us in ((7, 57_900_000), (70, 30_000_000))]
+    with engine.execution_options(writes=True).begin() as connection:
+        mark_late_heartbeats(connection, late)
+        (found,) = query_markers(connection, "orders", 0, 2**62)
+    assert (found.at_us, found.stream) == (at_us(7), "")
+    assert found.text == "the transport took 57 s or more for the monitor's heartbeat"
