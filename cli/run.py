@@ -252,8 +252,9 @@ def _start_session(place: JobContext, chosen: Settings) -> SparkSession:
     from hopwatch.monitor.outliers import detector
     from hopwatch.monitor.spark import session
 
-    # Java takes as long to start, and later it would be compiled within a transaction.
-    detector.start_warm_up()
+    # Java takes as long to start, and later it would be compiled within a transaction. What compiles cannot be
+    # interrupted, so the process does not end before.
+    threading.Thread(target=detector.warm_up, name="hopwatch-detector").start()
     asked = chosen.monitor
     more = {**place.source.spark_settings, **asked.spark}
     collect_rarely()

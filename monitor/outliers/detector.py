@@ -6,7 +6,6 @@ many follow, changes nothing: series are apart, and each is read in order.
 
 from __future__ import annotations
 
-import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -98,18 +97,8 @@ def score_in_place(states: States, rows: Ints, moments_us: Ints, values: Floats)
     return Scores(score, notice, outlier, since_us, expected[:, 0], expected[:, 1], surprises)
 
 
-def start_warm_up() -> threading.Thread:
-    """Start a thread that compiles the detector, or reads it from disk; the first that scores waits for it.
-
-    A process does not end before it has: what compiles cannot be interrupted.
-    """
-    thread = threading.Thread(target=_score_nothing, name="hopwatch-detector")
-    thread.start()
-    return thread
-
-
-def _score_nothing() -> None:
+def warm_up() -> None:
+    """Compile the detector, or read it from disk, as the first value would; of what fails whoever scores is told."""
     none = np.zeros(0, np.int64)
-    # Whoever scores a value is told of it.
     with suppress(Exception):
         score_in_place(new_states(0), none, none, np.zeros(0))

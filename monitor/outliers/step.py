@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import math
-import threading
 from collections.abc import Callable
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -89,7 +88,6 @@ _UNSEEN: Final = 6.0
 _Given = ParamSpec("_Given")
 _Returned = TypeVar("_Returned")
 _functions: Final[list[Callable[..., Any]]] = []
-_lock: Final = threading.Lock()
 
 
 def _compiled(function: Callable[_Given, _Returned]) -> Callable[_Given, _Returned]:
@@ -98,18 +96,12 @@ def _compiled(function: Callable[_Given, _Returned]) -> Callable[_Given, _Return
     return function
 
 
+@functools.cache
 def compile_step() -> Callable[..., None]:
     """Return :func:`score_series` compiled, with all that it calls, and kept on disk where that is possible.
 
-    It is compiled when it is first needed: numba takes long to import, and most commands score nothing. Who asks while
-    another thread compiles it waits for that.
+    It is compiled when it is first needed: numba takes long to import, and most commands score nothing.
     """
-    with _lock:
-        return _compile_step()
-
-
-@functools.cache
-def _compile_step() -> Callable[..., None]:
     for function in _functions:
         globals()[function.__name__] = _compile_function(function)
     return score_series

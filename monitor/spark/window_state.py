@@ -82,7 +82,7 @@ class WindowShardProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: ANN401, N802, N803 - Spark's names
         """Take in what a trigger brings."""
         watermark_us = timerValues.getCurrentWatermarkInMs() * 1_000
-        kind, stream, start_ms, number = key
+        kind, stream, start_ms, _ = key
         if kind != CLAIMS_ROW:
             yield from (_OUTPUT_ROW(kind, "", 0, 0, watermark_us, 0, row.payload) for row in rows)
             return

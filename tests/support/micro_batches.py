@@ -69,7 +69,7 @@ class _Handle:
         del schema
         return _State(self, name)
 
-    getListState = getValueState
+    getListState = getValueState  # noqa: N815 - Spark's name
 
     def registerTimer(self, moment_ms: int) -> None:  # noqa: N802 - Spark's name
         self.timers.add((moment_ms, self.key))

@@ -116,7 +116,7 @@ def test_an_alert_has_the_labels_of_its_stream_and_of_its_rule() -> None:
     """The rule's count where both name one; a storm over many streams has those of the rule alone."""
     streams = tuple(f"s{number}" for number in range(6))
     made = build_rules(ONLY_LOSS + 'labels = { team = "sre" }\n', streams)
-    rules = replace(made, stream_labels=dict.fromkeys(streams, {"team": "payments", "tier": "1"}))
+    rules = replace(made, stream_labels={key: {"team": "payments", "tier": "1"} for key in streams})
     play = Play(rules).push(0, 1, stream="s0", lost={"b": 50}).want(1, 1.1, FIRING, "loss/page/s0").run(2)
     told = play.told("loss/page/s0")
     both = {"team": "sre", "tier": "1"}

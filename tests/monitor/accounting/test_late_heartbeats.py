@@ -54,7 +54,7 @@ ENDS = st.lists(st.integers(0, 8), max_size=3)
 def test_a_late_heartbeat_was_under_way_for_no_less_than_is_told(
     delays_s: list[int], offset_s: int, ends: list[int], dice: Random
 ) -> None:
-    """However far apart the clocks are, and in whatever order heartbeats are read."""
+    """So it is with clocks that are far apart, and in any order of reading."""
     facts = make_heartbeats(delays_s, offset_s)
     longest_us: dict[int, int] = {}
     for fact, delay_s in zip(facts, delays_s, strict=True):

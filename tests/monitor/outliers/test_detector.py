@@ -134,8 +134,8 @@ def test_the_largest_numbers_do_no_harm() -> None:
 
 
 def test_a_warm_up_leaves_nothing_to_compile() -> None:
-    """It is for the types that values are scored with, and of one that fails the first that scores is told."""
-    detector.start_warm_up().join()
+    """The types are those that values are scored with."""
+    detector.warm_up()
     ready = list(step.compile_step().signatures)  # type: ignore[attr-defined]  # numba's dispatcher
     of(np.ones(3))
     assert list(step.compile_step().signatures) == ready  # type: ignore[attr-defined]
@@ -149,6 +149,6 @@ def test_a_warm_up_that_fails_is_silent(monkeypatch: pytest.MonkeyPatch) -> None
         raise ImportError("no numba here")
 
     monkeypatch.setattr(step, "compile_step", fail)
-    detector.start_warm_up().join()
+    detector.warm_up()
     with pytest.raises(ImportError, match="no numba here"):
         of(np.ones(3))

@@ -1,11 +1,8 @@
-"""Tests of how the step is compiled: where nothing can be kept on disk, and once for all threads."""
+"""Tests of how the step is compiled: it works where nothing can be kept on disk."""
 
 from __future__ import annotations
 
-import functools
-import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import pytest
@@ -26,23 +23,3 @@ def test_where_nothing_can_be_kept_it_is_compiled_anew(monkeypatch: pytest.Monke
     monkeypatch.setattr(numba, "njit", njit)
     assert step._compile_function(abs)(-3) == 3
     assert asked == [True, False]
-
-
-def test_threads_that_ask_at_once_share_what_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One compiles, the others wait: a warm-up does not compile it a second time."""
-    asked: list[str] = []
-
-    def compile_slowly(function: Callable[..., object]) -> Callable[..., object]:
-        asked.append(function.__name__)
-        time.sleep(0.01)
-        return function
-
-    for function in step._functions:
-        # What is compiled takes the place of what is not.
-        monkeypatch.setattr(step, function.__name__, getattr(step, function.__name__))
-    monkeypatch.setattr(step, "_compile_function", compile_slowly)
-    monkeypatch.setattr(step, "_compile_step", functools.cache(step._compile_step.__wrapped__))
-    with ThreadPoolExecutor(4) as threads:
-        compiled = [threads.submit(step.compile_step) for _ in range(4)]
-    assert len({one.result() for one in compiled}) == 1
-    assert sorted(asked) == sorted(function.__name__ for function in step._functions)

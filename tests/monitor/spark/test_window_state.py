@@ -50,7 +50,7 @@ class Kept:
     """Handle, value, claims and timers of one key, in the place of Spark's."""
 
     value: Any = None
-    claims: KeptList = field(default_factory=lambda: KeptList())
+    claims: KeptList = field(default_factory=KeptList)
     timers: list[int] = field(default_factory=list)
     watermark_us: int = 0
 
@@ -403,7 +403,7 @@ def test_later_claims_are_added_to_those_that_are_kept(driven: Driven) -> None:
 
 
 def test_many_claims_are_compressed(driven: Driven) -> None:
-    """Those of thousands of instances are much alike; a tally reads what was claimed, and what is small stays as it is."""
+    """Those of thousands of instances are much alike. A tally reads them all; a few are kept as they are."""
     many = [observation_batch([number], probe=f"p{number}") for number in range(400)]
     driven.arrive(at_us(20), *many)
     rows = driven.arrive(at_us(21), observation_batch([400], probe="p400"))
@@ -415,7 +415,7 @@ def test_many_claims_are_compressed(driven: Driven) -> None:
 
 @pytest.mark.parametrize("woken", [False, True])
 def test_claims_of_an_older_checkpoint_are_counted_with_later_ones(driven: Driven, *, woken: bool) -> None:
-    """They stood in the value of the shard; a trigger that wakes it, or brings more, moves them into the list."""
+    """A trigger that wakes the shard, or brings more, moves them from its value into the list."""
     driven.arrive(at_us(20), observation_batch([1, 2]), arrival_us=at_us(50))
     ((claims, _),) = driven.kept.claims
     driven.kept.value = claims, *driven.kept.value[1:]
