@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -29,15 +29,23 @@ def read_through(connection: Connection) -> str | None:
     return format_iso(through_us) if through_us else None
 
 
-def read_streams(connection: Connection, visible: frozenset[str]) -> Json:
-    """Query the streams with their nodes and the range of their windows; all, or those that are visible."""
+def read_streams(connection: Connection, visible: frozenset[str], labels: Mapping[str, Mapping[str, str]]) -> Json:
+    """Query the streams with nodes, the range of their windows, and labels; all, or those that are visible."""
     ranges, pathways = reader.read_stream_ranges(connection), pathway_versions.read_versions(connection)
     told = []
     for name in reader.read_stream_names(connection, None):
         if not visible or name in visible:
             first, last = map(format_iso, ranges[name]) if name in ranges else (None, None)
             nodes = list(pathways[name].pathway.declared) if name in pathways else []
-            told.append({"stream": name, "nodes": nodes, "first_window": first, "last_window": last})
+            told.append(
+                {
+                    "stream": name,
+                    "nodes": nodes,
+                    "first_window": first,
+                    "last_window": last,
+                    "labels": dict(labels.get(name, {})),
+                }
+            )
     return {"streams": told, "read_through": read_through(connection)}
 
 

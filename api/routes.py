@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -34,15 +35,15 @@ MaxIncrease = Annotated[float, Query(ge=0, le=1, description="the share of bad m
 Revisions = Annotated[bool, Query(description="with what each later judgement changed")]
 
 
-def build_router(store: ResultStore) -> APIRouter:
-    """Build the routes to the results of a store."""
+def build_router(store: ResultStore, labels: Mapping[str, Mapping[str, str]]) -> APIRouter:
+    """Build the routes to the results of a store; the labels are those of streams."""
     routes = APIRouter(prefix="/v1")
 
     @routes.get("/streams", response_model=results.Streams, responses=document())
     def get_streams(request: Request) -> Response:
-        """List the streams, with their nodes and their first and last window."""
+        """List the streams, with their nodes, their first and last window, and their labels."""
         visible = request.scope[SCOPE_KEY].streams
-        return respond(request, store.read(lambda connection: pages.read_streams(connection, visible)))
+        return respond(request, store.read(lambda connection: pages.read_streams(connection, visible, labels)))
 
     @routes.get("/streams/{stream}/windows", response_model=results.Windows, responses=document(404))
     def get_windows(  # noqa: PLR0913, PLR0917 - its parameters

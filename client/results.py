@@ -6,7 +6,7 @@ is none; moments are ISO 8601 in UTC.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -363,12 +363,13 @@ class Days:
 
 @dataclass(frozen=True, slots=True)
 class ListedStream:
-    """A stream, its nodes, and its first and last window."""
+    """A stream, its nodes, its first and last window, and its labels."""
 
     stream: str
     nodes: tuple[str, ...]
     first_window: str | None
     last_window: str | None
+    labels: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,19 @@ def format_labels(labels: Mapping[str, str]) -> tuple[str, ...]:
 def find_streams(standing: StreamsOverview, names: Mapping[str, Iterable[str]], search: str) -> StreamsOverview:
     """Return the overview of those streams that have each word of a search in their name, a node's or another one.
 
-    ``names`` are the other ones, by stream: its labels, and nodes of which no window is final.
+    ``names`` are the other ones, by stream: its labels, and nodes of which no window is final. A word with a value,
+    such as ``tier=1``, is a whole label: ``tier=10`` is another one.
     """
     words = search.casefold().split()
     found = []
     for one in standing.streams:
         nodes = [node.node for node in one.newest.nodes] if one.newest else []
         folded = [name.casefold() for name in (one.stream, *nodes, *names.get(one.stream, ()))]
-        if all(any(word in name for name in folded) for word in words):
+        if all(any(_is_found(word, name) for name in folded) for word in words):
             found.append(one)
     return replace(standing, streams=tuple(found))
+
+
+def _is_found(word: str, name: str) -> bool:
+    _, _, value = word.partition("=")
+    return word == name if value else word in name

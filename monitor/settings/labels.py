@@ -31,9 +31,9 @@ def check_label_value(value: str) -> str:
     """Check the value of a stream's label.
 
     Raises:
-        ValueError: it is empty, too long or not one line.
+        ValueError: it is empty, too long or no word.
     """
-    if not value.strip() or len(value) > MAX_VALUE_CHARS or not value.isprintable():
-        msg = f"the value of a label is a line of 1 to {MAX_VALUE_CHARS} characters, got {value!r:.80}"
+    if value.split() != [value] or len(value) > MAX_VALUE_CHARS or not value.isprintable():
+        msg = f"the value of a label is a word of 1 to {MAX_VALUE_CHARS} characters, without spaces, got {value!r:.80}"
         raise ValueError(msg)
     return value

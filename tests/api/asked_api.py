@@ -30,9 +30,9 @@ NOW_US: Final = at_us(3_600)
 class AskedApi:
     """App over the store of a workspace."""
 
-    def __init__(self, workspace: Workspace, *readers: Reader, look_every_s: float = 0.02) -> None:
-        """Make it, an hour after the first window."""
-        workspace.configure(CONFIGURATION + CONTRACTS + ARRIVALS)
+    def __init__(self, workspace: Workspace, *readers: Reader, look_every_s: float = 0.02, more: str = "") -> None:
+        """Make it, an hour after the first window; there may be more to its configuration."""
+        workspace.configure(CONFIGURATION + CONTRACTS + ARRIVALS + more)
         self.clock = ManualClock(NOW_US)
         chosen = settings.load(workspace.config, flags={}, environ={})
         self.app = build_app(chosen, Readers(readers, self.clock), self.clock, look_every_s)

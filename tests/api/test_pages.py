@@ -192,6 +192,14 @@ def test_bad_requests_have_one_line(api: AskedApi, path: str, status: int, words
     assert words in answer.json()["detail"]
 
 
+def test_streams_have_the_labels_of_the_configuration(workspace: Workspace) -> None:
+    """So programs find the streams of a team."""
+    labelled = AskedApi(workspace, more='[streams.orders.labels]\nteam = "payments"\n')
+    (orders,) = [one for one in labelled.json("/v1/streams")["streams"] if one["stream"] == "orders"]
+    assert orders["labels"] == {"team": "payments"}
+    assert parse_record(results.ListedStream, orders).labels == {"team": "payments"}
+
+
 def test_a_store_that_is_down_is_a_problem_that_passes(api: AskedApi, workspace: Workspace) -> None:
     """With 503 and Retry-After; nothing makes an empty store in its place, and the API is alive."""
     file = workspace.folder / "store.db"

@@ -53,13 +53,16 @@ STANDING = overview(
         ("team=", {"orders", "clicks"}),
         ("Team=Payments", {"orders"}),
         ("payments  tier=1", {"orders"}),
+        ("pay tier=", {"orders"}),
+        ("team=pay", set()),
+        ("tier=10", set()),
         ("payments tier=2", set()),
         ("team=web x", {"clicks"}),
         ("nix", set()),
     ],
 )
 def test_a_search_keeps_streams_that_have_each_of_its_words_somewhere(search: str, found: set[str]) -> None:
-    """In the name of the stream, of a node, or in a label, in any case of letters."""
+    """In a name of the stream, a node or a label, in any case of letters; a label with its value as a whole."""
     assert {one.stream for one in find_streams(STANDING, LABELS, search).streams} == found
 
 
@@ -112,7 +115,7 @@ def test_a_search_that_finds_nothing_says_so(tmp_path: Path) -> None:
 def test_a_stream_has_its_labels_on_its_page_and_on_the_map(tmp_path: Path) -> None:
     """The map finds streams by them, too."""
     assert "tier=1" in plain(read_page(open_page(tmp_path, page="stream", stream="orders")))
-    drawn = read_page(open_page(tmp_path, page="map", find="team=web"))
+    drawn = read_page(open_page(tmp_path, page="map", find="team=web<b>"))
     assert 'aria-label="y:' in drawn
     assert 'aria-label="b:' not in drawn
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -110,7 +110,7 @@ def upsert_rows(connection: Connection, table: Table, rows: Sequence[Sequence[ob
         connection.exec_driver_sql(statement, [dict(zip(names, row, strict=True)) for row in rows])
 
 
-@cache
+@lru_cache(maxsize=8)
 def _compile_upsert(
     dialect: sqlalchemy.Dialect, table: Table
 ) -> tuple[str, list[str], dict[int, Callable[[Any], object]]]:
