@@ -40,24 +40,25 @@ MAX_TALLY_WAIT_US: Final = 20_000_000
 _OUTPUT_ROW: Final = Row(*TALLIED_SCHEMA.names)
 """Makes a row with the columns of the job's output."""
 _STATE_COLUMNS: Final = "claims binary, claimed long, tallied long"
-"""Columns of a shard; the first is empty but in a checkpoint from before claims were a list of their own (ADR 0231)."""
-_CLAIMS_COLUMNS: Final = "claims binary, bytes long"
-"""Columns of the claims of a trigger; the second is their size before they were compressed, 0 where they were not."""
-MIN_COMPRESSED_BYTES: Final = 16_384
+_PACKED_COLUMNS: Final = "claims binary, bytes long"
+"""Columns of compressed claims, and their size before."""
+MAX_CLAIMS_BYTES: Final = 16_384
+"""Claims of a shard that are written anew in each trigger; more are compressed and added to a list."""
 _codec: Final = pa.Codec("zstd", 1)
 
 
 @dataclass(frozen=True, slots=True)
 class ShardState:
-    """State of a window shard beside its claims: the work of a tally of all of them, and that of the last tally."""
+    """State of a window shard: its newest claims, the work of a tally of all of them, and that of the last tally."""
 
+    claims: bytes = b""
     claimed: int = 0
     tallied: int = 0
 
     def with_claims(self, joined: bytes) -> ShardState:
-        """Return the state once more claims are kept, parcels that were joined."""
+        """Return the shard with more claims, parcels that were joined."""
         more = sum(_work_of(Claims.unpack(parcel)) for parcel in split_payloads(joined))
-        return replace(self, claimed=self.claimed + more)
+        return replace(self, claims=self.claims + joined, claimed=self.claimed + more)
 
     @property
     def is_due(self) -> bool:
@@ -76,8 +77,8 @@ class WindowShardProcessor(StatefulProcessor):
         """Name the state; Spark calls this once in a task, which is one worker's part of a trigger."""
         self.handle, self.left = handle, WORK_PER_TRIGGER
         self.state = handle.getValueState("shard", _STATE_COLUMNS)
-        # A list, as what is added to it is all that a trigger writes.
-        self.claims = handle.getListState("claims", _CLAIMS_COLUMNS)
+        # A value is written as a whole; of a list what is added to it is.
+        self.packed = handle.getListState("claims", _PACKED_COLUMNS)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: ANN401, N802, N803 - Spark's names
         """Take in what a trigger brings."""
@@ -95,9 +96,7 @@ class WindowShardProcessor(StatefulProcessor):
         if known is None:
             known = ShardState()
             self._wake_at(start_us + WINDOW_US, terms.final_at_us(start_us), terms.kept_until_us(start_us))
-        joined = b"".join(row.payload for row in rows)
-        self._add_claims(joined)
-        shard = known.with_claims(joined)
+        shard = known.with_claims(b"".join(row.payload for row in rows))
         is_final = watermark_us >= terms.final_at_us(start_us)
         if shard.is_due and (is_final or self._can_afford(key, shard)):
             shard, row = self._tally(key, shard, watermark_us)
@@ -123,7 +122,7 @@ class WindowShardProcessor(StatefulProcessor):
             # More is on its way: one tally at its next moment is of all of it.
             self._wake_at(_next_tally_us(stream, start_us, watermark_us))
             yield _OUTPUT_ROW(TICK_ROW, "", 0, 0, watermark_us, 0, b"")
-        elif shard.is_due or (ends_now and self._lacks_stamps(end_us)):
+        elif shard.is_due or (ends_now and self._lacks_stamps(shard, end_us)):
             shard, row = self._tally(key, shard, watermark_us)
             self._keep(shard)
             yield row
@@ -132,12 +131,12 @@ class WindowShardProcessor(StatefulProcessor):
         if _is_over(terms, start_us, watermark_us):
             self._clear()
 
-    def _lacks_stamps(self, end_us: int) -> bool:
+    def _lacks_stamps(self, shard: ShardState, end_us: int) -> bool:
         """Return whether the last tally of claims that are not due may be from before the end of their window.
 
         Times are measured once a window is over. As a rule something of it arrives after its end, and is tallied.
         """
-        claims = self._read_claims()
+        claims = self._read_claims(shard)
         return bool(claims) and not claim_reader.has_arrivals_since(claims, end_us)
 
     def _can_afford(self, key: Any, shard: ShardState) -> bool:  # noqa: ANN401
@@ -153,7 +152,7 @@ class WindowShardProcessor(StatefulProcessor):
     def _tally(self, key: Any, shard: ShardState, watermark_us: int) -> tuple[ShardState, Row]:  # noqa: ANN401
         _, stream, start_ms, number = key
         rules, end_us = self.rules[stream].at(start_ms * 1_000), start_ms * 1_000 + WINDOW_US
-        tally = claim_reader.tally_claims(rules, self._read_claims(), end_us, number, watermark_us)
+        tally = claim_reader.tally_claims(rules, self._read_claims(shard), end_us, number, watermark_us)
         sighted_us = tally.last_first_sighting_us
         # In flight is what was sighted late, or waits: the ledger looks again once that has settled, and needs a tick
         # for the last of it. Ticks in between come with the pulse.
@@ -163,32 +162,23 @@ class WindowShardProcessor(StatefulProcessor):
         return replace(shard, tallied=shard.claimed), row
 
     def _known(self) -> ShardState | None:
-        """Return what is kept of a shard, None of a new one; claims of an older checkpoint move into the list."""
         kept = self.state.get()
-        if kept is None:
-            return None
-        claims, claimed, tallied = kept
-        if claims:
-            self._add_claims(bytes(claims))
-            self.state.update((b"", claimed, tallied))
-        return ShardState(claimed, tallied)
+        return ShardState(bytes(kept[0]), *kept[1:]) if kept else None
 
-    def _add_claims(self, joined: bytes) -> None:
-        is_large = len(joined) >= MIN_COMPRESSED_BYTES
-        packed = (_codec.compress(joined, asbytes=True), len(joined)) if is_large else (joined, 0)
-        self.claims.appendValue(packed)
-
-    def _read_claims(self) -> list[Claims]:
-        kept = ((bytes(packed), size) for packed, size in self.claims.get())
-        joined = (_codec.decompress(packed, size, asbytes=True) if size else packed for packed, size in kept)
-        return [Claims.unpack(parcel) for parcels in joined for parcel in split_payloads(parcels)]
+    def _read_claims(self, shard: ShardState) -> list[Claims]:
+        packed = (_codec.decompress(bytes(claims), size, asbytes=True) for claims, size in self.packed.get())
+        return [Claims.unpack(parcel) for joined in (*packed, shard.claims) for parcel in split_payloads(joined)]
 
     def _keep(self, shard: ShardState) -> None:
-        self.state.update((b"", shard.claimed, shard.tallied))
+        claims = shard.claims
+        if len(claims) > MAX_CLAIMS_BYTES:
+            self.packed.appendValue((_codec.compress(claims, asbytes=True), len(claims)))
+            claims = b""
+        self.state.update((claims, shard.claimed, shard.tallied))
 
     def _clear(self) -> None:
         self.state.clear()
-        self.claims.clear()
+        self.packed.clear()
 
     def _wake_at(self, *moments_us: int) -> None:
         for moment_us in moments_us:

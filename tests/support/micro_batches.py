@@ -6,7 +6,7 @@ left, one value state a key, a batch that is replayed with its number after a cr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,8 +35,8 @@ from hopwatch.monitor.stream_config import StreamConfig
 Key = tuple[Any, ...]
 
 
-class _State:
-    """The value or list state of the key that is at work."""
+class _Value:
+    """The value state of the key that is at work."""
 
     def __init__(self, handle: _Handle, name: str) -> None:
         self.handle, self.name = handle, name
@@ -51,11 +51,18 @@ class _State:
     def update(self, value: Any) -> None:  # noqa: ANN401
         self.handle.kept[self.key] = value
 
-    def appendValue(self, value: Any) -> None:  # noqa: ANN401, N802 - Spark's name
-        self.update((*(self.get() or ()), value))
-
     def clear(self) -> None:
         self.handle.kept.pop(self.key, None)
+
+
+class _List(_Value):
+    """The list state of the key that is at work."""
+
+    def get(self) -> Iterator[Any]:
+        return iter(super().get() or ())
+
+    def appendValue(self, value: Any) -> None:  # noqa: ANN401, N802 - Spark's name
+        self.update((*self.get(), value))
 
 
 class _Handle:
@@ -65,11 +72,13 @@ class _Handle:
         self.kept, self.timers = kept, timers
         self.key: Key = ()
 
-    def getValueState(self, name: str, schema: str) -> _State:  # noqa: N802 - Spark's name
+    def getValueState(self, name: str, schema: str) -> _Value:  # noqa: N802 - Spark's name
         del schema
-        return _State(self, name)
+        return _Value(self, name)
 
-    getListState = getValueState  # noqa: N815 - Spark's name
+    def getListState(self, name: str, schema: str) -> _List:  # noqa: N802 - Spark's name
+        del schema
+        return _List(self, name)
 
     def registerTimer(self, moment_ms: int) -> None:  # noqa: N802 - Spark's name
         self.timers.add((moment_ms, self.key))

@@ -50,7 +50,7 @@ class Kept:
     """Handle, value, claims and timers of one key, in the place of Spark's."""
 
     value: Any = None
-    claims: KeptList = field(default_factory=KeptList)
+    packed: KeptList = field(default_factory=KeptList)
     timers: list[int] = field(default_factory=list)
     watermark_us: int = 0
 
@@ -60,7 +60,7 @@ class Kept:
 
     def getListState(self, name: str, schema: str) -> KeptList:  # noqa: ARG002, N802 - Spark's name
         """Return the claims of the key."""
-        return self.claims
+        return self.packed
 
     def registerTimer(self, moment_ms: int) -> None:  # noqa: N802 - Spark's name
         """Note a timer."""
@@ -222,7 +222,7 @@ def test_the_windows_of_a_worker_share_what_a_trigger_may_spend(
         operator, came = driven.operator(), []
         for start_ms in (START_MS + minute * 60_000 for minute in range(3)):
             driven.key, driven.kept.value = (*KEY[:2], start_ms, 0), None
-            driven.kept.claims.clear()
+            driven.kept.packed.clear()
             came.append(tallied(driven.rows(at_us(20), [payload], operator)))
         assert came == [[(TALLY_ROW, 1)], [(TALLY_ROW, 1)], []]
     assert at_us(20) < driven.kept.timers[-1] * 1_000 <= at_us(40) + 1_000
@@ -387,48 +387,41 @@ def test_each_shard_tallies_its_own_messages(driven: Driven) -> None:
 def test_state_is_what_spark_can_keep(driven: Driven) -> None:
     """Parcels as one and two numbers, in the order of the schema; nothing of the observations themselves."""
     driven.arrive(at_us(20), observation_batch(range(1_000)))
-    older, claimed, counted = driven.kept.value
-    ((claims, _),) = driven.kept.claims
+    claims, claimed, counted = driven.kept.value
     work = 1_000 + state_module.WORK_PER_BATCH
-    assert (older, claimed, counted, len(list(split_payloads(claims)))) == (b"", work, work, 1)
+    assert (claimed, counted, len(list(split_payloads(claims)))) == (work, work, 1)
     assert len(claims) < 500
 
 
-def test_later_claims_are_added_to_those_that_are_kept(driven: Driven) -> None:
-    """A trigger writes what it brings, however much there is already."""
-    driven.arrive(at_us(20), observation_batch([1]))
-    (first,) = driven.kept.claims
-    driven.arrive(at_us(20), observation_batch([2], seq=1))
-    assert (len(driven.kept.claims), driven.kept.claims[0]) == (2, first)
-
-
-def test_many_claims_are_compressed(driven: Driven) -> None:
-    """Those of thousands of instances are much alike. A tally reads them all; a few are kept as they are."""
+def test_many_claims_move_into_a_list(driven: Driven) -> None:
+    """A value is written anew in each trigger, of a list what is added; a tally reads both."""
     many = [observation_batch([number], probe=f"p{number}") for number in range(400)]
     driven.arrive(at_us(20), *many)
     rows = driven.arrive(at_us(21), observation_batch([400], probe="p400"))
-    (large, size), (_, plain) = driven.kept.claims
-    assert len(large) < size / 4
-    assert plain == 0
+    ((packed, size),) = driven.kept.packed
+    assert len(packed) < size / 4
+    assert 0 < len(driven.kept.value[0]) < 500
     assert tallied(rows) == [(TALLY_ROW, 401)]
-
-
-@pytest.mark.parametrize("woken", [False, True])
-def test_claims_of_an_older_checkpoint_are_counted_with_later_ones(driven: Driven, *, woken: bool) -> None:
-    """A trigger that wakes the shard, or brings more, moves them from its value into the list."""
-    driven.arrive(at_us(20), observation_batch([1, 2]), arrival_us=at_us(50))
-    ((claims, _),) = driven.kept.claims
-    driven.kept.value = claims, *driven.kept.value[1:]
-    driven.kept.claims.clear()
-    if woken:
-        assert tallied(driven.wake(at_us(61), at_us(60))) == [(TALLY_ROW, 2)]
-    assert tallied(driven.arrive(at_us(61), observation_batch([3], seq=1))) == [(TALLY_ROW, 3)]
+    more = [observation_batch([number], probe=f"p{number}") for number in range(401, 801)]
+    assert tallied(driven.arrive(at_us(22), *more)) == [(TALLY_ROW, 801)]
+    assert len(driven.kept.packed) == 2
+    assert driven.kept.packed[0] == (packed, size)
     assert driven.kept.value[0] == b""
-    assert driven.kept.claims[0] == (claims, 0)
+
+
+def test_many_claims_in_the_value_of_an_older_checkpoint_are_read(driven: Driven) -> None:
+    """There the value had all of them; what comes next moves them into the list."""
+    older = driven.claims(*(observation_batch([number], probe=f"p{number}") for number in range(400)))
+    joined = b"".join(older)
+    assert len(joined) > state_module.MAX_CLAIMS_BYTES
+    driven.kept.value = joined, 400, 0
+    assert tallied(driven.wake(at_us(61), at_us(60))) == [(TALLY_ROW, 400)]
+    assert tallied(driven.arrive(at_us(62), observation_batch([400], probe="p400"))) == [(TALLY_ROW, 401)]
+    assert len(driven.kept.packed) == 1
 
 
 def test_a_shard_knows_what_was_left_aside() -> None:
     """More claimed than tallied is due; equal is not."""
-    assert ShardState(3, 2).is_due
-    assert not ShardState(3, 3).is_due
+    assert ShardState(b"", 3, 2).is_due
+    assert not ShardState(b"", 3, 3).is_due
     assert not ShardState().is_due
