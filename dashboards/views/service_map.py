@@ -136,7 +136,7 @@ def build_map(standing: StreamsOverview, known: StreamGraphs, now_us: int, strea
     """
     rows = {row.stream: row for row in overview.build_rows(standing, now_us)}
     named = {one.stream: one for one in standing.streams}
-    wanted = [named[stream]] if stream else [named[name] for name in rows]
+    wanted = [named[name] for name in ([stream] if stream else rows) if name in named]
     streams, left_out = _select_streams(wanted, known)
     fresh = [known.recent[one.stream] for one in streams if one.stream in known.recent]
     recent = {(one.stream, node.node): node for one in fresh if not one.is_old(now_us) for node in one.nodes}

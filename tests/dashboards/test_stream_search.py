@@ -120,6 +120,13 @@ def test_a_stream_has_its_labels_on_its_page_and_on_the_map(tmp_path: Path) -> N
     assert 'aria-label="b:' not in drawn
 
 
+def test_a_map_of_one_stream_that_a_search_leaves_out_is_empty(tmp_path: Path) -> None:
+    """The choice of a stream and a search may stand in one link; the page says that nothing has both."""
+    tested = open_page(tmp_path, page="map", stream="orders", find="team=web<b>")
+    assert not tested.exception
+    assert NOTHING_FOUND in read_page(tested)
+
+
 def test_few_streams_without_labels_have_no_search(tmp_path: Path) -> None:
     """A few can be seen at once; more than five have one."""
     url, now = store_url(tmp_path), clock()
