@@ -21,9 +21,8 @@ _SIDES: Final = {"both": ("in", "out"), "in": ("in",), "out": ("out",)}
 def build_rules(settings: Settings, streams: Mapping[str, StreamConfig] | None = None) -> AlertRules:
     """Build the alert rules that are in force; ``streams`` are the configured ones with their earlier versions."""
     rules = tuple(rule for table in settings.alerts.active_rules for rule in _build_rules_of_table(table, settings))
-    labels = {name: stream.labels for name, stream in settings.streams.items()}
     known = settings.stream_configs() if streams is None else streams
-    return AlertRules(rules, known, settings.alerts.dashboard, labels)
+    return AlertRules(rules, known, settings.alerts.dashboard, settings.stream_labels)
 
 
 def _build_rules_of_table(table: AnyRule, settings: Settings) -> list[AlertRule]:

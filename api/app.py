@@ -57,8 +57,7 @@ def build_app(settings: Settings, readers: Readers, clock: Clock, look_every_s: 
         openapi_url=None,
         lifespan=lifespan,
     )
-    labels = {name: stream.labels for name, stream in settings.streams.items()}
-    routers = [routes.build_router(store, labels), finding_routes.build_router(store, clock)]
+    routers = [routes.build_router(store, settings.stream_labels), finding_routes.build_router(store, clock)]
     routers.append(live_routes.build_router(store, feed, settings, clock))
     routers.append(marker_routes.build_router(store, settings, clock))
     for router in routers:

@@ -345,6 +345,11 @@ class Settings(BaseSettings):
         own = {} if self.selftest is None else {SELFTEST_STREAM: SELFTEST_CONFIG}
         return {name: stream.rules for name, stream in self.streams.items()} | own
 
+    @property
+    def stream_labels(self) -> dict[str, Mapping[str, str]]:
+        """Labels of each stream by its name."""
+        return {name: stream.labels for name, stream in self.streams.items()}
+
     def check_stream(self, stream: str | None, *, with_selftest: bool = False) -> None:
         """Check a stream that was named on the command line; none means all.
 

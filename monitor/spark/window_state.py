@@ -88,8 +88,7 @@ class WindowShardProcessor(StatefulProcessor):
             yield from (_OUTPUT_ROW(kind, "", 0, 0, watermark_us, 0, row.payload) for row in rows)
             return
         start_us = start_ms * 1_000
-        config = self.rules[stream].at(start_us)
-        terms = config.terms
+        terms = self.rules[stream].at(start_us).terms
         if _is_over(terms, start_us, watermark_us):
             return
         known = self._known()
@@ -118,11 +117,11 @@ class WindowShardProcessor(StatefulProcessor):
         terms, end_us = self.rules[stream].at(start_us).terms, start_us + WINDOW_US
         ends_now = expiredTimerInfo.getExpiryTimeInMs() == _timer_ms(end_us)
         is_final = watermark_us >= terms.final_at_us(start_us)
-        if ends_now and shard.is_due and not is_final and not self._can_afford(key, shard):
+        waits = ends_now and shard.is_due and not is_final and not self._can_afford(key, shard)
+        if waits:
             # More is on its way: one tally at its next moment is of all of it.
             self._wake_at(_next_tally_us(stream, start_us, watermark_us))
-            yield _OUTPUT_ROW(TICK_ROW, "", 0, 0, watermark_us, 0, b"")
-        elif shard.is_due or (ends_now and self._lacks_stamps(shard, end_us)):
+        if not waits and (shard.is_due or (ends_now and self._lacks_stamps(shard, end_us))):
             shard, row = self._tally(key, shard, watermark_us)
             self._keep(shard)
             yield row

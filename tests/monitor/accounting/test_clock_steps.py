@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from random import Random
 
 from hypothesis import given
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from hopwatch.monitor.accounting.clock_steps import MIN_STEP_US, ClockStep, StepKind, find_clock_steps
 from hopwatch.monitor.kernel.books import BatchFact, Book, absorb
 from hopwatch.monitor.payloads import FactSheet
+from tests.support.fact_parts import ENDS, cut
 
 SECOND_US = 1_000_000
 BEGAN_US = 1_000 * SECOND_US
@@ -39,14 +39,7 @@ def steps_of(*parts: list[BatchFact], segments: int = 1) -> list[ClockStep]:
     return found
 
 
-def cut(facts: list[BatchFact], ends: list[int]) -> list[list[BatchFact]]:
-    """Return facts in parts that end at some places."""
-    bounds = [0, *sorted(end % (len(facts) + 1) for end in ends), len(facts)]
-    return [facts[start:end] for start, end in pairwise(bounds)]
-
-
 SECONDS = st.lists(st.integers(0, 30), min_size=8, max_size=8)
-ENDS = st.lists(st.integers(0, 8), max_size=3)
 
 
 @given(st.integers(-60, 60), SECONDS, ENDS, st.randoms(use_true_random=False))

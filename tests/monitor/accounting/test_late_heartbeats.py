@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from random import Random
 
 from hypothesis import given
@@ -13,6 +12,7 @@ from hopwatch.monitor.kernel.books import BatchFact, Book, absorb
 from hopwatch.monitor.payloads import FactSheet
 from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.limits import MONITOR_STREAM
+from tests.support.fact_parts import ENDS, cut
 
 SECOND_US = 1_000_000
 BEGAN_US = 1_000 * SECOND_US
@@ -40,14 +40,7 @@ def find_all(*parts: list[BatchFact], stream: str = MONITOR_STREAM) -> list[Late
     return found
 
 
-def cut(facts: list[BatchFact], ends: list[int]) -> list[list[BatchFact]]:
-    """Return facts in parts that end at some places."""
-    bounds = [0, *sorted(end % (len(facts) + 1) for end in ends), len(facts)]
-    return [facts[start:end] for start, end in pairwise(bounds)]
-
-
 DELAYS = st.lists(st.integers(0, 100), min_size=1, max_size=8)
-ENDS = st.lists(st.integers(0, 8), max_size=3)
 
 
 @given(DELAYS, st.integers(-200, 200), ENDS, st.randoms(use_true_random=False))
