@@ -6,6 +6,7 @@ import fcntl
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ from hopwatch.monitor.errors import StoreError, StoreTakenError
 from hopwatch.monitor.store.dialect.lock import MemoryLock, StoreLock
 
 BUSY_TIMEOUT_S = 30
+_RETRY_AFTER_S: Final = 0.01
 PRIVATE_FILE: Final = 0o600
 Upsert = sqlite.Insert
 
@@ -50,7 +52,7 @@ def create_engine(url: URL) -> Engine:
     def _on_connect(connection: sqlite3.Connection, _: object) -> None:
         # The driver must leave the start of a transaction to us.
         connection.isolation_level = None
-        connection.execute("PRAGMA journal_mode=WAL")
+        _enable_wal(connection)
         connection.execute("PRAGMA synchronous=FULL")
 
     @event.listens_for(made, "begin")
@@ -59,6 +61,20 @@ def create_engine(url: URL) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return made
+
+
+def _enable_wal(connection: sqlite3.Connection) -> None:
+    # Two connections that open a new file at once both refuse to wait: SQLite calls that a deadlock.
+    deadline_s = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() >= deadline_s:
+                raise
+            time.sleep(_RETRY_AFTER_S)
+        else:
+            return
 
 
 def insert(table: Table) -> Upsert:

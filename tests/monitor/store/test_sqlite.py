@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import sqlite3
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
@@ -30,6 +32,16 @@ def url(tmp_path: Path) -> str:
 
 
 # Writers
+
+
+def test_a_store_that_another_program_creates_is_waited_for(url: str, tmp_path: Path) -> None:
+    """A dashboard beside the first start of a monitor fails neither: SQLite itself refuses at once, and waits not."""
+    creator = sqlite3.connect(tmp_path / "store.db", isolation_level=None, check_same_thread=False)
+    creator.execute("BEGIN IMMEDIATE")
+    end = threading.Timer(0.2, creator.close)
+    end.start()
+    assert not schema.has_store(url)
+    end.join()
 
 
 def test_commits_survive_a_loss_of_power(engine: Engine) -> None:
