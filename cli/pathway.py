@@ -1,4 +1,4 @@
-"""``hopwatch pathway``: check pathways, show the versions that a store has of them, and find nodes that they lack."""
+"""``hopwatch pathway``: check pathways, show their versions, find nodes that they lack, and learn deadlines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from hopwatch.cli import pathway_discovery
+from hopwatch.cli import pathway_deadlines, pathway_discovery
 from hopwatch.cli.configuration import DEFAULT_CONFIG, AsJson, Config, load_settings, load_streams
 from hopwatch.cli.console import emit_json, stderr, stdout
 from hopwatch.monitor.clock import SystemClock
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from hopwatch.monitor.stream_config import StreamConfig
 
 
-command = typer.Typer(help="Check pathways, show their versions, and find nodes that they lack.", no_args_is_help=True)
+command = typer.Typer(help="Check pathways, show their versions, find what they lack.", no_args_is_help=True)
 
 
 @command.callback()
 def _pathway() -> None:
-    """Check pathways, show their versions, and find nodes that they lack."""
+    """Check pathways, show their versions, find what they lack."""
 
 
 @command.command()
@@ -119,6 +119,7 @@ def history(
 
 command.command()(pathway_discovery.discover)
 command.command()(pathway_discovery.adopt)
+command.command()(pathway_deadlines.deadlines)
 
 
 class VersionChange(NamedTuple):

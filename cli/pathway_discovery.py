@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from hopwatch.cli.config_edit import diff_texts, replace_file
 from hopwatch.cli.configuration import DEFAULT_CONFIG, AsJson, Config, load_streams
 from hopwatch.cli.console import emit_json, stderr, stdout
 from hopwatch.monitor.errors import ConfigurationError
@@ -141,11 +140,9 @@ def adopt(
         after = path_edit.edit_path(before, stream, found.edit, found.sides, node)
     except PathwayError as error:
         raise ConfigurationError(f"the path cannot be edited: {error}; edit it by hand") from None
-    changes = list(
-        difflib.unified_diff(before.splitlines(), after.splitlines(), str(config), str(config), "", "", 0, "")
-    )
+    changes = diff_texts(config, before, after)
     if not dry_run:
-        _replace_file(config, after)
+        replace_file(config, after)
     if as_json:
         emit_json({"file": str(config), "is_written": not dry_run, **found.to_json(), "diff": changes})
         return
@@ -177,26 +174,6 @@ def _discover_node(settings: Settings, name: UndeclaredName) -> DiscoveredNode:
     except PlacementError as error:
         return DiscoveredNode(name.stream, name.node, placement, None, sides, str(error))
     return DiscoveredNode(name.stream, name.node, placement, edit, sides, "")
-
-
-def _replace_file(config: Path, text: str) -> None:
-    """Write a configuration in one step, once it was read without an error.
-
-    Raises:
-        SettingsError: the edited file would be wrong.
-        ConfigurationError: it cannot be written.
-    """
-    target = config.resolve()
-    draft = target.with_name(f".{target.name}.new")
-    try:
-        draft.write_bytes(text.encode())
-        draft.chmod(target.stat().st_mode & 0o777)
-        load_streams(draft)
-        draft.replace(target)
-    except OSError as error:
-        raise ConfigurationError(f"the configuration {config} cannot be written: {error.strerror}") from None
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _format_neighbours(neighbours: Sequence[NeighbourCounts]) -> str:

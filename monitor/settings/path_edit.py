@@ -1,8 +1,8 @@
-"""Edit of a path in ``hopwatch.toml``: chains that change, others and all comments as they are."""
+"""Edits of a stream in ``hopwatch.toml``: chains of its path, and deadlines; all else and all comments stay."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -11,6 +11,7 @@ from tomlkit.items import Array, InlineTable, Table
 
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.pathway import Pathway
+from hopwatch.monitor.settings.durations import format_duration_us
 
 if TYPE_CHECKING:
     from hopwatch.monitor.kernel.placement import Arrow, PathEdit
@@ -108,9 +109,7 @@ def edit_path(text: str, stream: str, edit: PathEdit, sides: str, node: str) -> 
         PathwayError: the edited path is none.
     """
     document = tomlkit.parse(text)
-    table = document.get("streams", {}).get(stream)
-    if not isinstance(table, Table | InlineTable) or "path" not in table:
-        raise ConfigurationError(f"the configuration has no path of {stream!r}: it is set elsewhere, edit it there")
+    table = _find_stream(document, stream)
     path = table["path"]
     if isinstance(path, Array):
         _edit_array(path, edit_chains([str(chain) for chain in path], edit))
@@ -118,9 +117,44 @@ def edit_path(text: str, stream: str, edit: PathEdit, sides: str, node: str) -> 
         (chains,) = edit_chains([str(path)], edit)
         table["path"] = chains[0] if len(chains) == 1 else chains
     if sides != "both":
-        stamps = table.setdefault("stamps", tomlkit.inline_table())
-        stamps[node] = sides
+        _set_table(table, "stamps", {**table.get("stamps", {}), node: sides})
     return tomlkit.dumps(document)
+
+
+def edit_deadlines(text: str, stream: str, deadlines_us: Mapping[str, int]) -> str:
+    """Return a configuration in which a stream has these deadlines of nodes, and no other ones.
+
+    Raises:
+        ConfigurationError: the text has no path of the stream, which environment or flags may have.
+    """
+    document = tomlkit.parse(text)
+    named = {node: format_duration_us(span_us) for node, span_us in deadlines_us.items()}
+    _set_table(_find_stream(document, stream), "deadline", named)
+    return tomlkit.dumps(document)
+
+
+def _find_stream(document: tomlkit.TOMLDocument, stream: str) -> Table | InlineTable:
+    table = document.get("streams", {}).get(stream)
+    if not isinstance(table, Table | InlineTable) or "path" not in table:
+        raise ConfigurationError(f"the configuration has no path of {stream!r}: it is set elsewhere, edit it there")
+    return table
+
+
+def _set_table(table: Table | InlineTable, key: str, values: Mapping[str, str]) -> None:
+    """Set all values of an inner table; a new one follows the path, as comments at the end may be about what comes."""
+    known = table.get(key)
+    if isinstance(known, Table):
+        known.update(values)
+        for name in known.keys() - values.keys():
+            del known[name]
+        return
+    inline = tomlkit.inline_table()
+    inline.update(values)
+    if key in table or isinstance(table, InlineTable) or table.display_name is None:
+        table[key] = inline
+    else:
+        trivia = table["path"].trivia
+        trivia.trail = (trivia.trail or "\n") + f"{key} = {inline.as_string()}{trivia.trail}"
 
 
 def _edit_array(path: Array, edited: Sequence[Sequence[str]]) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+import numpy as np
 from sqlalchemy import Connection, bindparam, func, select
 
 from hopwatch.monitor.accounting.ledger import Conclusion
+from hopwatch.monitor.kernel.deadlines import WindowTimes
 from hopwatch.monitor.results import PathTime, Quantiles, SpanTime, SpanTimes
 from hopwatch.monitor.store import tables
 from hopwatch.monitor.store.reported_nodes import bind_range
@@ -44,6 +46,23 @@ _of_window = (
     .subquery()
 )
 _WINDOWS: Final = select(func.count(), *(func.sum(_of_window.c[name]) for name in _OF_WINDOW))
+_LAST: Final = select(func.max(_column.window_start_us)).where(_column.stream == bindparam("of_stream"))
+_BY_PART: Final = select(
+    *(_column[name] for name in ("source", "node", "window_start_us", "count", "samples", "messages")),
+    *(_column[name] for name in ("p50", "p95", "p99", "max")),
+).where(_in_span)
+
+
+class TimedSpan(NamedTuple):
+    """Times of a stream by source and node, of windows in ``[from_us, to_us)``; the node is the source of its inside.
+
+    Messages were timed in ``windows`` of them, the first and the last one included.
+    """
+
+    from_us: int
+    to_us: int
+    windows: int
+    times: dict[tuple[str, str], WindowTimes]
 
 
 def build_time_rows(final: Conclusion) -> Iterator[dict[str, Any]]:
@@ -86,3 +105,25 @@ def query_span_times(connection: Connection, stream: str, from_us: int, to_us: i
         SpanTime(node, source, *map(int, figures)) for node, source, *figures in connection.execute(_SUMS, where).all()
     ]
     return SpanTimes(from_us, int(windows), samples, messages, path_messages, tuple(times))
+
+
+def query_timed_span(connection: Connection, stream: str, over_us: int) -> TimedSpan | None:
+    """Query the times of a stream over the last ``over_us`` before the end of its last window that has any.
+
+    How many messages took them is estimated, where a window's sample does not have all. None where no window has any.
+    """
+    last_us = connection.execute(_LAST, {"of_stream": stream}).scalar()
+    if last_us is None:
+        return None
+    to_us = int(last_us) + WINDOW_US
+    where = {"of_stream": stream, "from_us": to_us - over_us, "to_us": to_us}
+    found = connection.execute(_BY_PART, where).all()
+    figures = np.array([row[2:] for row in found], np.int64)
+    parts: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for place, row in enumerate(found):
+        parts[row.source, row.node].append(place)
+    # A sample has one message of so many of its window.
+    messages = figures[:, 1] * (figures[:, 3] / figures[:, 2])
+    times = {part: WindowTimes(messages[places], figures[places, 4:]) for part, places in parts.items()}
+    starts_us = np.unique(figures[:, 0])
+    return TimedSpan(int(starts_us[0]), to_us, len(starts_us), times)

@@ -103,6 +103,7 @@ CALLS: Final[dict[str, tuple[str, ...]]] = {
     "outliers score": ("{strange}", "--out", "{out}"),
     "pathway adopt": ("{strange}", *ORDERS, *CONFIG),
     "pathway check": ("{wrong}",),
+    "pathway deadlines": (*CONFIG, "--stream", "{strange}"),
     "pathway diff": ELSEWHERE,
     "pathway discover": (*CONFIG, "--stream", "{strange}"),
     "pathway history": (*CONFIG, "--stream", "{strange}"),

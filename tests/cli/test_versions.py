@@ -36,6 +36,7 @@ ASKED: Final[dict[str, list[str]]] = {
     "pathway diff": ["pathway", "diff"],
     "pathway history": ["pathway", "history"],
     "pathway discover": ["pathway", "discover"],
+    "pathway deadlines": ["pathway", "deadlines"],
     "pathway adopt": ["pathway", "adopt", "c", "--stream", "orders"],
     "markers remove": ["markers", "remove", "1"],
     "alerts ack": ["alerts", "ack", "loss/page/orders"],

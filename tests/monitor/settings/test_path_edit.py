@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.kernel.placement import Arrow, PathEdit
 from hopwatch.monitor.pathway import Pathway, PathwayError
-from hopwatch.monitor.settings.path_edit import edit_chains, edit_path
+from hopwatch.monitor.settings.path_edit import edit_chains, edit_deadlines, edit_path
 from tests.support.path_arrows import read_arrows
 
 TEXT = """# top
@@ -107,3 +107,40 @@ def test_a_path_that_would_be_none_is_refused() -> None:
     """Such as a cycle."""
     with pytest.raises(PathwayError, match="cycle"):
         edit_chains(["a -> b"], PathEdit((), (("b", ("a",)),)))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('path = "a -> b" # it\n', 'path = "a -> b" # it\ndeadline = {a = "5s", b = "1500ms"}\n'),
+        ('path = "a -> b"', 'path = "a -> b"\ndeadline = {a = "5s", b = "1500ms"}'),
+        ('path = "a -> b"\r\n', 'path = "a -> b"\r\ndeadline = {a = "5s", b = "1500ms"}\r\n'),
+        (
+            'path = "a -> b"\n# our own\ndeadline = "9s" # for all\norder = true\n',
+            'path = "a -> b"\n# our own\ndeadline = {a = "5s", b = "1500ms"} # for all\norder = true\n',
+        ),
+        (
+            'path = "a -> b"\ndeadline = { b = "9s", c = "1s" }\n',
+            'path = "a -> b"\ndeadline = {a = "5s", b = "1500ms"}\n',
+        ),
+        (
+            'path = "a -> b"\n[streams.orders.deadline]\nb = "9s" # slow\nc = "1s"',
+            'path = "a -> b"\n[streams.orders.deadline]\nb = "1500ms" # slow\na = "5s"\n',
+        ),
+    ],
+)
+def test_deadlines_are_set_beside_the_path_or_where_they_were(before: str, after: str) -> None:
+    """Comments and line ends stay, and a table behind has its own comment."""
+    table, behind = "[streams.orders]\n", "\n# about pings\n[streams.pings]\npath = 'p -> q'\n"
+    rest = behind if before.endswith("\n") else ""
+    edited = edit_deadlines(table + before + rest, "orders", {"a": 5_000_000, "b": 1_500_000})
+    assert edited == table + after + rest
+
+
+@pytest.mark.parametrize("text", ["", "[streams.pings]\npath = 'p -> q'\n"])
+def test_deadlines_of_a_stream_that_is_set_elsewhere_are_refused(text: str) -> None:
+    """The file would have a table without a path."""
+    told = "the configuration has no path of 'orders': it is set elsewhere, edit it there"
+    with pytest.raises(ConfigurationError) as error:
+        edit_deadlines(text, "orders", {"a": 1_000_000})
+    assert str(error.value) == told

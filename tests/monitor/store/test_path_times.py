@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from hopwatch.monitor.results import PathTime, Quantiles, SpanTime, Status
 from hopwatch.monitor.store import path_times
-from hopwatch.monitor.store.path_times import query_span_times, read_path_times
+from hopwatch.monitor.store.path_times import query_span_times, query_timed_span, read_path_times
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.support.conclusions import build_conclusion, write_conclusions
 from tests.support.spool import START_US
@@ -76,3 +76,21 @@ def test_a_span_with_too_many_rows_is_cut_to_its_end(engine: Engine, monkeypatch
         found = query_span_times(connection, "orders", START_US, START_US + 3 * WINDOW_US, parts=5)
     assert found is not None
     assert (found.windows, found.from_us) == (2, START_US + WINDOW_US)
+
+
+def test_times_of_the_last_windows_are_parts_of_the_path(engine: Engine) -> None:
+    """Of each part, window by window, with the messages for which a sample stands; the span ends with the last one."""
+    write(engine, 0, (BEFORE,), (EDGE,))
+    write(engine, 2, (), (LATER,))
+    with engine.begin() as connection:
+        assert query_timed_span(connection, "trades", WINDOW_US) is None
+        last = query_timed_span(connection, "orders", WINDOW_US)
+        found = query_timed_span(connection, "orders", 3 * WINDOW_US)
+    assert last is not None
+    assert (last.from_us, last.to_us, last.windows) == (START_US + 2 * WINDOW_US, START_US + 3 * WINDOW_US, 1)
+    assert list(last.times) == [("a", "b")]
+    assert found is not None
+    assert (found.from_us, found.windows, sorted(found.times)) == (START_US, 2, [("", "a"), ("a", "b")])
+    times = found.times["a", "b"]
+    assert sorted(times.messages.tolist()) == [9, 2_000 * 90_000 / 2_048]
+    assert sorted(times.times_us.tolist()) == [[10, 40, 50, 60], [30, 35, 70, 80]]
