@@ -32,7 +32,7 @@ from hopwatch.monitor.row_kinds import FACTS_ROW, OFFSETS_ROW, RECENT_ROW, SET_A
 from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
 from hopwatch.monitor.store import fencing, reader, recent_figures, rollups, undeclared_names, writer
 from hopwatch.monitor.store.past import PackedTallies, StoredPast
-from hopwatch.monitor.store.seen_markers import mark_clock_steps, mark_late_heartbeats, mark_restarts
+from hopwatch.monitor.store.seen_markers import mark_clock_steps, mark_late_heartbeats, mark_moves, mark_restarts
 from hopwatch.monitor.stream_config import StreamConfig
 
 CONCLUSIONS_PER_WRITE: Final = 200
@@ -176,10 +176,9 @@ def absorb_rows(  # noqa: PLR0913, PLR0917 - what came, what was read of the tra
     changes = writer.Changes(watermark_us, batch_id, set_aside=came.set_aside)
     for (stream, start_us), shards in came.tallied.items():
         changes.tallies |= {(stream, start_us, shard): parcel for shard, parcel in shards.items()}
-    keys = {one.key for one in came.sheets if one.stream in ledger.rules}
-    new = keys - ledger.books.keys()
-    steps = find_clock_steps(ledger.books, (one for one in came.sheets if one.stream in ledger.rules))
-    late = find_late_heartbeats(ledger.books, came.sheets)
+    own = [one for one in came.sheets if one.stream in ledger.rules]
+    steps, moves = find_clock_steps(ledger.books, own), ledger.partitions.absorb(came.sheets)
+    late, new = find_late_heartbeats(ledger.books, came.sheets), {one.key for one in own} - ledger.books.keys()
     written = ledger.absorb(came.sheets) | ledger.note_unread(came.set_aside, folders)
     changes.books = [ledger.books[key] for key in written]
     changes.streams = dict(ledger.ranges)
@@ -193,6 +192,7 @@ def absorb_rows(  # noqa: PLR0913, PLR0917 - what came, what was read of the tra
     mark_restarts(connection, find_restarts(ledger.books, new))
     mark_clock_steps(connection, steps)
     mark_late_heartbeats(connection, late)
+    mark_moves(connection, moves)
     undeclared_names.count_undeclared(connection, came.set_aside, ledger.rules)
     return came.tallied
 

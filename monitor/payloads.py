@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import struct
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -108,7 +108,10 @@ _make_fact: Final[Callable[[Iterable[int]], BatchFact]] = partial(tuple.__new__,
 
 @dataclass(frozen=True, slots=True)
 class FactSheet:
-    """Facts for the books, of one probe instance's batches in one segment."""
+    """Facts for the books, of one probe instance's batches in one segment.
+
+    ``partitions`` has the first and the last arrival of a batch of each partition, µs, where batches are labelled so.
+    """
 
     path: str
     stream: str
@@ -119,6 +122,7 @@ class FactSheet:
     facts: Sequence[BatchFact]
     drops: tuple[DropFact, ...]
     packets: tuple[PacketFact, ...] = ()
+    partitions: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def key(self) -> tuple[str, str, str, int]:
@@ -128,7 +132,10 @@ class FactSheet:
 
 def pack_sheets(path: str, sheets: Sequence[FactSheet]) -> bytes:
     """Return the parcel of the fact sheets of a segment."""
-    told = [(*one.key, one.labels, len(one.facts), one.drops, list(map(_tell_packet, one.packets))) for one in sheets]
+    told = [
+        (*one.key, one.labels, len(one.facts), one.drops, list(map(_tell_packet, one.packets)), *_tell_partitions(one))
+        for one in sheets
+    ]
     facts = np.array([fact for one in sheets for fact in one.facts], _FACTS)
     return _pack({"path": path, "sheets": told}, facts.tobytes())
 
@@ -141,10 +148,17 @@ def unpack_sheets(parcel: bytes) -> Iterator[FactSheet]:
         sender = [header[name] for name in SendingInstance._fields]
         header["sheets"] = [(*sender, header["labels"], len(facts), header["drops"], header.get("packets", ()))]
     end = 0
-    for stream, node, probe, epoch_us, labels, count, drops, packets in header["sheets"]:
+    for stream, node, probe, epoch_us, labels, count, drops, packets, *partitions in header["sheets"]:
         start, end = end, end + count
         told = tuple(DropFact(*drop) for drop in drops), tuple(map(_read_packet, packets))
-        yield FactSheet(header["path"], stream, node, probe, epoch_us, labels, facts[start:end], *told)
+        spans = {name: (first_us, last_us) for name, (first_us, last_us) in dict(*partitions).items()}
+        yield FactSheet(header["path"], stream, node, probe, epoch_us, labels, facts[start:end], *told, spans)
+
+
+def _tell_partitions(sheet: FactSheet) -> Iterator[Mapping[str, tuple[int, int]]]:
+    """Yield nothing where no batch has a partition, as of most probes."""
+    if sheet.partitions:
+        yield sheet.partitions
 
 
 def _tell_packet(packet: PacketFact) -> tuple[Any, ...]:

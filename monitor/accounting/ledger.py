@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from hopwatch.monitor.accounting.holes import Hole, find_touched_windows
 from hopwatch.monitor.accounting.overdue_watch import NOT_WATCHED, OverdueWatch, is_watched, read_overdue
+from hopwatch.monitor.accounting.partition_moves import PartitionTracker
 from hopwatch.monitor.accounting.recent_tracker import RecentTracker
 from hopwatch.monitor.accounting.unheard_instances import READABLE_REASONS, SpoolFolder, UnheardInstances, folder_of
 from hopwatch.monitor.kernel.books import (
@@ -153,6 +154,7 @@ class Ledger:
     watched: dict[str, SeriesTracker] = field(default_factory=dict, compare=False)
     """The series of each stream, taken up from the store when the first of its windows becomes final."""
     recent: RecentTracker = field(default_factory=RecentTracker, compare=False)
+    partitions: PartitionTracker = field(default_factory=PartitionTracker, compare=False)
 
     def absorb(self, sheets: Iterable[FactSheet]) -> set[InstanceKey]:
         """Write fact sheets into the books, list the windows they fall in, and return the keys of the books."""

@@ -32,7 +32,7 @@ from hopwatch.monitor.spark.rows import JobRow
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.batch import BatchKind, MetricsStamp
-from hopwatch.probes.contract.limits import MONITOR_STREAM, NOT_STAMPED
+from hopwatch.probes.contract.limits import MONITOR_STREAM, NOT_STAMPED, PARTITION_LABEL
 
 SHEETS_PER_ROW: Final = 2_000
 """Fact sheets of a segment that share a row."""
@@ -47,6 +47,7 @@ class _Sheet:
     facts: list[BatchFact] = field(default_factory=list)
     drops: list[DropFact] = field(default_factory=list)
     packets: list[PacketFact] = field(default_factory=list)
+    partitions: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -147,6 +148,10 @@ class SegmentAccumulator:
                 PacketFact(row, view.window_start_ms, *told[:-1], bytes(data[slice(*told.lag_histogram)]))
                 for told in view.metrics
             )
+        partition = view.labels.get(PARTITION_LABEL)
+        if partition is not None:
+            first_us, last_us = sheet.partitions.get(partition, (arrival_us, arrival_us))
+            sheet.partitions[partition] = min(first_us, arrival_us), max(last_us, arrival_us)
         came = (view.seq, arrival_us, complete_through_us, view.sent_at_us)
         from_us = _stamped_from_us(data, view, arrival_us) if standing == IMPLAUSIBLE else 0
         sheet.facts.append(BatchFact(*came, view.window_start_ms, from_us, view.count, view.kind, standing))
@@ -225,4 +230,6 @@ def _stamped_from_us(data: envelope.Buffer, view: envelope.RecordView, arrival_u
 
 
 def _seal_sheet(path: str, instance: SendingInstance, sheet: _Sheet) -> FactSheet:
-    return FactSheet(path, *instance, sheet.labels, sheet.facts, tuple(sheet.drops), tuple(sheet.packets))
+    return FactSheet(
+        path, *instance, sheet.labels, sheet.facts, tuple(sheet.drops), tuple(sheet.packets), sheet.partitions
+    )

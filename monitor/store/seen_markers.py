@@ -1,6 +1,7 @@
 """Markers of what the monitor sees; one of a kind and node in some minutes.
 
-They are of restarts of probes, of steps of their clocks, and of a transport that was slow or down.
+They are of restarts of probes, of steps of their clocks, of partitions that went from one probe to another, and of a
+transport that was slow or down.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from sqlalchemy import Connection, exists, select
 
 from hopwatch.monitor.accounting.clock_steps import ClockStep
 from hopwatch.monitor.accounting.late_heartbeats import LateHeartbeat
+from hopwatch.monitor.accounting.partition_moves import PartitionMove
 from hopwatch.monitor.accounting.restarts import MAX_SPAN_US, Restart
 from hopwatch.monitor.markers import MAX_CHARS, Marker
 from hopwatch.monitor.selftest.stream import OWN_STREAMS
@@ -24,18 +26,18 @@ MAX_MARKED: Final = 20
 """Restarts, and steps of clocks, that one micro-batch marks, the latest ones."""
 ALL_STREAMS: Final = ""
 MAX_NAMED: Final = 3
-"""Probes that a marker names."""
+"""Probes, or partitions, that a marker names."""
 _marker: Final = tables.markers.c
 
 
 class _SeenEvent(NamedTuple):
-    """Event at some probes; its marker is ``beginning``, which no other near by may have, ``rest``, and their names."""
+    """Event at some probes or partitions; its marker is ``beginning``, which no other near by has, and the rest."""
 
     stream: str
     at_us: int
     beginning: str
     rest: str
-    probes: tuple[str, ...]
+    names: tuple[str, ...]
 
 
 def mark_restarts(connection: Connection, restarts: Iterable[Restart]) -> None:
@@ -77,6 +79,17 @@ def mark_late_heartbeats(connection: Connection, late: Iterable[LateHeartbeat]) 
     )
 
 
+def mark_moves(connection: Connection, moves: Iterable[PartitionMove]) -> None:
+    """Mark moves of partitions in the charts of their streams, as restarts are."""
+    _mark(
+        connection,
+        [
+            _SeenEvent(one.stream, one.at_us, f"rebalance at {one.node}: ", "moved partitions ", one.partitions)
+            for one in moves
+        ],
+    )
+
+
 def _mark(connection: Connection, events: Sequence[_SeenEvent]) -> None:
     latest = sorted((one for one in events if one.stream not in OWN_STREAMS), key=lambda one: one.at_us)
     for one in latest[-MAX_MARKED:]:
@@ -84,11 +97,11 @@ def _mark(connection: Connection, events: Sequence[_SeenEvent]) -> None:
         own = (_marker.stream == one.stream, _marker.by == MARKED_BY, near)
         is_marked = select(exists().where(*own, _marker.text.startswith(one.beginning, autoescape=True)))
         if not connection.execute(is_marked).scalar():
-            text = f"{one.beginning}{one.rest}{_name_probes(one.probes)}"
+            text = f"{one.beginning}{one.rest}{_list_names(one.names)}"
             text = text if len(text) <= MAX_CHARS else f"{text[: MAX_CHARS - 1]}…"
             insert_marker(connection, Marker(one.at_us, text, MARKED_BY, one.stream))
 
 
-def _name_probes(probes: Sequence[str]) -> str:
-    named = ", ".join(escape_line(probe).strip() or "(empty)" for probe in probes[:MAX_NAMED])
-    return named if len(probes) <= MAX_NAMED else f"{named} and {len(probes) - MAX_NAMED} more"
+def _list_names(names: Sequence[str]) -> str:
+    named = ", ".join(escape_line(name).strip() or "(empty)" for name in names[:MAX_NAMED])
+    return named if len(names) <= MAX_NAMED else f"{named} and {len(names) - MAX_NAMED} more"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from hopwatch.cli.main import main
 from hopwatch.probes.contract.batch import BatchKind
-from tests.support.spool import at_us, make_batch
+from tests.support.spool import at_us, make_batch, observation_batch, write_segment
 from tests.support.workspace import Workspace, one_of_ten_lost
 
 Captured = pytest.CaptureFixture[str]
@@ -20,11 +21,30 @@ def run(workspace: Workspace, *arguments: str) -> int:
     return main([*arguments, "--config", str(workspace.config)])
 
 
+LANE = {"partition": "3"}
 RESTARTED = [
     make_batch(BatchKind.HEARTBEAT, complete_through_us=at_us(20)),
     make_batch(BatchKind.BYE, epoch_us=at_us(30), complete_through_us=at_us(400)),
 ]
 """Batches of a probe that ended, and began again under its name."""
+
+
+def test_a_rebalance_is_marked(workspace: Workspace, tmp_path: Path, capsys: Captured) -> None:
+    """By Hopwatch, at the arrival of the first batch of a partition that another probe had before."""
+    readings = [
+        (second, observation_batch(range(2), probe=probe, seq=seq, labels=LANE))
+        for second, probe, seq in ((20, "p", 0), (25, "q", 0), (60, "q", 1))
+    ]
+    paths = [write_segment(tmp_path / f"{second}.seg", batch, arrival_us=at_us(second)) for second, batch in readings]
+    workspace.configure().watch(*one_of_ten_lost(), more=paths)
+    assert run(workspace, "markers", "list", "--json") == 0
+    (found,) = json.loads(capsys.readouterr().out)["markers"]
+    assert (found["at"], found["text"], found["by"], found["stream"]) == (
+        "2026-01-01T00:00:25Z",
+        "rebalance at a: moved partitions 3",
+        "hopwatch",
+        "orders",
+    )
 
 
 def test_a_probe_that_begins_again_is_marked(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:

@@ -86,6 +86,15 @@ def test_packets_of_a_checkpoint_from_before_lags_were_read_are_taken() -> None:
     assert [one.packets for one in unpack_sheets(_join(header, body))] == [(old, old)]
 
 
+def test_partitions_of_a_sheet_are_taken_and_those_without_have_none() -> None:
+    """So a parcel is as it was where no batch has a partition."""
+    sheet = FactSheet("s.seg", "s", "n", "p", 7, {}, (BatchFact(*range(9)),), ())
+    labelled = replace(sheet, partitions={"3": (1, 2**62), "é": (5, 5)})
+    parcel = pack_sheets("s.seg", [sheet, labelled, sheet])
+    assert list(unpack_sheets(parcel)) == [sheet, labelled, sheet]
+    assert [len(told) for told in _part(parcel)[0]["sheets"]] == [8, 9, 8]
+
+
 def test_fact_sheets_of_a_checkpoint_that_come_one_by_one_are_taken() -> None:
     """Each parcel had that of one instance; those from before there were packets have none."""
     drops, packets = (DropFact(0, 60_000, 3, "queue full"),), (PacketFact(0, 60_000, 1, 7, -1, 2, 30),)

@@ -74,7 +74,7 @@ def test_a_deadline_covers_the_way_to_a_node_and_its_inside() -> None:
 
 
 def test_a_deadline_of_a_branch_covers_the_ways_onward() -> None:
-    """A message that goes to one of several nodes and comes to none is missing at the branch; a rare way counts, too."""
+    """A message that comes to none of several nodes is missing at the branch; a rare way counts, too."""
     times = {("a", "a"): took(1), ("a", "b"): took(5), ("a", "c"): took(9 * SECOND_US, 3)}
     found = learn("a -> b | c", times)
     assert [(one.node, one.deadline_us) for one in found] == [("a", 9 * SECOND_US), ("b", 2 * SECOND_US), ("c", None)]

@@ -6,11 +6,18 @@ from sqlalchemy import Engine
 
 from hopwatch.monitor.accounting.clock_steps import ClockStep, StepKind
 from hopwatch.monitor.accounting.late_heartbeats import LateHeartbeat
+from hopwatch.monitor.accounting.partition_moves import PartitionMove
 from hopwatch.monitor.accounting.restarts import MAX_SPAN_US, Restart
 from hopwatch.monitor.markers import MAX_CHARS, Marker
 from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
 from hopwatch.monitor.store.markers import add_marker, query_markers
-from hopwatch.monitor.store.seen_markers import MAX_MARKED, mark_clock_steps, mark_late_heartbeats, mark_restarts
+from hopwatch.monitor.store.seen_markers import (
+    MAX_MARKED,
+    mark_clock_steps,
+    mark_late_heartbeats,
+    mark_moves,
+    mark_restarts,
+)
 from tests.support.spool import START_US, at_us
 
 HOSTILE = "%_\0<script>\n"
@@ -70,6 +77,22 @@ def test_steps_of_clocks_are_marked(engine: Engine) -> None:
         (7, "clock at a set back by 12 s or more: p, q"),
         (8, "clock at a ahead by 5 s or more: p"),
         (9, "clock at b ahead by 6 s or more: p"),
+    ]
+
+
+def test_moves_of_partitions_are_marked(engine: Engine) -> None:
+    """By the names of three partitions; one of a node within ten minutes."""
+    moves = [
+        PartitionMove("orders", "a", at_us(7), ("0", "1", "10", "11")),
+        PartitionMove("orders", "a", at_us(60), ("0",)),
+        PartitionMove("orders", "b", at_us(8), (HOSTILE,)),
+    ]
+    with engine.execution_options(writes=True).begin() as connection:
+        mark_moves(connection, moves)
+        found = query_markers(connection, None, 0, 2**62)
+    assert [((one.at_us - START_US) // 1_000_000, one.text) for one in found] == [
+        (7, "rebalance at a: moved partitions 0, 1, 10 and 1 more"),
+        (8, "rebalance at b: moved partitions %_\\x00<script>\\n"),
     ]
 
 
