@@ -16,6 +16,7 @@ COMMANDS: Final = {
     "run": "Run the monitor, as a stream or once over all records.",
     "report": "Show the loss and lag of each window and node.",
     "top": "Show each node's throughput, lag and backlog now.",
+    "lag": "Show the lag of consumer groups by partition.",
     "ready": "Say whether a span of a stream is complete.",
     "completeness": "Show how complete windows would have been after each wait.",
     "find": "Show the journey of a message from stored data.",

@@ -33,7 +33,7 @@ def build_recent_rows(recent: RecentFigures) -> list[tuple[str, ...]]:
             *_format_lags(node.lag_in_us),
             *_format_lags(node.lag_out_us),
             texts.format_count(node.backlog),
-            _format_backlog_time(node),
+            format_backlog_time(node),
         )
         for node in recent.nodes
     ]
@@ -61,7 +61,8 @@ def _format_lags(lag: RecentLag | None) -> Sequence[str]:
     return [texts.format_lag(lag_us) for lag_us in (lag.p50, lag.p95)] if lag else [texts.NONE] * 2
 
 
-def _format_backlog_time(node: RecentNode) -> str:
+def format_backlog_time(node: RecentNode) -> str:
+    """Return how long the backlog of a node takes to pass it at its rate of now."""
     if node.backlog_s is None:
         return "no end" if node.backlog else texts.NONE
     return texts.format_lag(node.backlog_s * _SECOND_US) if node.backlog else "0"

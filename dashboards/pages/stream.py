@@ -17,6 +17,7 @@ from hopwatch.dashboards.pages import (
     budget_panel,
     comparison_panel,
     downloads,
+    lag_panel,
     loss_panel,
     recent_panel,
     stream_charts,
@@ -69,6 +70,7 @@ def draw_page(context: PageContext, standing: StreamsOverview) -> None:
         loss_panel.draw_loss_table(context, one)
     time_panel.draw_times(context, stretch.nodes, stretch.times)
     recent_panel.draw_recent(context)
+    lag_panel.draw_lags(context)
     _draw_seam(context, stretch)
     comparison_panel.draw_comparisons(context, shown)
     budget_panel.draw_budgets(context)

@@ -13,6 +13,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 from sqlalchemy import Connection, Engine
 
+from hopwatch.dashboards.queries.consumer_lags import ConsumerLags
 from hopwatch.dashboards.queries.message_search import MessageSearch
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.errors import ConfigurationError, StoreError
@@ -77,6 +78,7 @@ class QueryCache:
     def __init__(self, url: str, clock: Clock, settings: Settings | None = None) -> None:
         """Take the store's URL; it need not be there yet. The settings say what is searched."""
         self.message_search, self.settings = MessageSearch(settings, clock), settings
+        self.consumer_lags = ConsumerLags(settings, clock)
         self._url, self._clock = url, clock
         self._engine: Engine | None = None
         self._lock = threading.Lock()

@@ -5,7 +5,7 @@ The keys of other tables are in modules beside this one, such as :mod:`monitor.s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -58,6 +58,7 @@ ALL_NODES: Final = ""
 """Key of the deadline that all nodes have which have none of their own."""
 _LOST_IDS_LIMIT: Final = 1_000_000
 """Limit of ``max_lost_ids``: the ids of a node's loss in a window are one row of the store."""
+_MAX_GROUP_CHARS: Final = 255
 
 
 _RESERVED_STREAMS: Final = {
@@ -136,6 +137,21 @@ def _parse_deadline(value: object) -> Mapping[str, int]:
     return {str(node): parse_positive_us(span) for node, span in named.items()}
 
 
+def _check_group(name: str) -> str:
+    if not (name.strip() and name.isprintable() and len(name) <= _MAX_GROUP_CHARS):
+        msg = f"a consumer group is 1 to {_MAX_GROUP_CHARS} printable characters, got {name!r:.80}"
+        raise ValueError(msg)
+    return name
+
+
+def _find_topic_nodes(path: tuple[str, ...], node: str, topics: Mapping[str, str]) -> list[str]:
+    """Return the nodes with an arrow to a node which write a known topic."""
+    pathway = Pathway.parse(path)
+    place = pathway.nodes.index(node)
+    before = sorted({group.source for group in pathway.groups if place in group.targets})
+    return [pathway.nodes[source] for source in before if pathway.nodes[source] in topics]
+
+
 Chain = Annotated[str, AfterValidator(_check_chain)]
 
 
@@ -210,6 +226,7 @@ class StreamSettings(SettingsTable):
     order: bool = False
     max_lost_ids: Annotated[int, BeforeValidator(_check_max_lost_ids)] = MAX_LOST_IDS
     topics: Mapping[str, TopicUrl] = {}
+    groups: Mapping[str, Annotated[str, AfterValidator(_check_group)]] = {}
     valid_from_us: Annotated[int | None, BeforeValidator(_parse_minute)] = Field(None, alias="valid_from")
     labels: Mapping[
         Annotated[str, AfterValidator(check_label_name)], Annotated[str, AfterValidator(check_label_value)]
@@ -242,6 +259,22 @@ class StreamSettings(SettingsTable):
             msg = f"topics are of nodes of the path, got {unknown[0]!r:.80}: name one of {', '.join(nodes)}"
             raise ValueError(msg)
         return topics
+
+    @field_validator("groups")
+    @classmethod
+    def _check_groups(cls, groups: Mapping[str, str], info: ValidationInfo) -> Mapping[str, str]:
+        path, topics = info.data.get("path"), info.data.get("topics")
+        if not path or topics is None:
+            return groups
+        nodes = Pathway.parse(path).nodes
+        for node in groups:
+            if node not in nodes:
+                msg = f"groups are of nodes of the path, got {node!r:.80}: name one of {', '.join(nodes)}"
+                raise ValueError(msg)
+            if not _find_topic_nodes(path, node, topics):
+                msg = f"{node!r} has a group, and no node before it has a topic: name what the group reads in topics"
+                raise ValueError(msg)
+        return groups
 
     @field_validator("ignore_nodes")
     @classmethod
@@ -278,6 +311,12 @@ class StreamSettings(SettingsTable):
         """Deadlines of nodes, in the order of the path, µs."""
         spans = ((node, self.deadline_us.get(node, self.deadline_us.get(ALL_NODES))) for node in self.pathway.nodes)
         return tuple((node, span_us) for node, span_us in spans if span_us is not None)
+
+    def list_group_topics(self) -> Iterator[tuple[str, str]]:
+        """Yield each node that has a consumer group, with each node before it whose topic the group reads."""
+        for node in Pathway.parse(self.path).nodes:
+            if node in self.groups:
+                yield from ((node, source) for source in _find_topic_nodes(self.path, node, self.topics))
 
     @property
     def rules(self) -> StreamConfig:

@@ -27,7 +27,7 @@ STORE = (
 )
 STREAM_KEYS = (
     "path, stamps, transit, settle, deadline, amend_for, max_age, loss_alarm, shards, ignore_nodes, order, "
-    "max_lost_ids, topics, valid_from, labels"
+    "max_lost_ids, topics, groups, valid_from, labels"
 )
 
 
