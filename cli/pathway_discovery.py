@@ -1,8 +1,8 @@
-"""``hopwatch pathway discover`` and ``adopt``: nodes that probes report and no path has, and their way into one."""
+"""``hopwatch pathway discover`` and ``adopt``: nodes and edges that no path has, and the way of a node into one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -19,6 +19,7 @@ from hopwatch.monitor.kernel.placement import (
     find_placement,
     plan_edit,
 )
+from hopwatch.monitor.kernel.shortcuts import Shortcut, find_shortcuts
 from hopwatch.monitor.pathway import PathwayError
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.settings import path_edit
@@ -90,27 +91,59 @@ class DiscoveredNode(NamedTuple):
         }
 
 
+class DiscoveredEdge(NamedTuple):
+    """Undeclared edge of a stream between declared nodes."""
+
+    stream: str
+    shortcut: Shortcut
+
+    def describe(self) -> list[str]:
+        """Return it in lines."""
+        (source, targets), target, messages, sent = self.shortcut
+        return [
+            f"{self.stream}: messages go from {source} to {target} past {' and '.join(targets)}",
+            f"  {messages:,} of {sent:,} that {source} saw, unless the probes of {' and '.join(targets)} missed them",
+            f"  as a part of the path: {', '.join(_list_changes(self.shortcut))}",
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as ``--json`` shows it."""
+        one = self.shortcut
+        return {
+            "stream": self.stream,
+            "source": one.arrow[0],
+            "past": list(one.arrow[1]),
+            "target": one.target,
+            "messages": one.messages,
+            "sent": one.sent,
+            "removed": [_format_arrow(one.arrow)],
+            "added": [_format_arrow(one.edited_arrow)],
+        }
+
+
 def discover(
     config: Config = DEFAULT_CONFIG,
     stream: Annotated[str | None, typer.Option("--stream", help="Only nodes of this stream.")] = None,
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Find nodes that probes report and no path has.
+    """Find nodes and edges that no path has.
 
-    Their messages of the last minutes are compared with those of the declared nodes.
+    Messages of the last minutes are compared: those of nodes that probes report and no path has with those of the
+    declared ones, and of declared nodes those that went past the next one.
     """
     settings = load_streams(config)
     settings.check_stream(stream)
     found = [_discover_node(settings, name) for name in _list_names(settings, stream)]
+    edges = list(_discover_edges(settings, stream, without={one.stream for one in found}))
     if as_json:
-        emit_json({"nodes": [one.to_json() for one in found]})
+        emit_json({"nodes": [one.to_json() for one in found], "edges": [one.to_json() for one in edges]})
         return
-    for one in found:
-        for line in one.describe():
+    for lines in (*(one.describe() for one in found), *(one.describe() for one in edges)):
+        for line in lines:
             stdout().print(line, soft_wrap=True)
-    if not found:
-        stdout().print("no probe reports a node that its path does not have")
+    if not found and not edges:
+        stdout().print("no probe reports a node or an edge that its path does not have")
 
 
 def adopt(
@@ -159,6 +192,17 @@ def _list_names(settings: Settings, stream: str | None) -> list[UndeclaredName]:
     return discovery.find_undeclared_nodes(settings, stream)
 
 
+def _discover_edges(settings: Settings, stream: str | None, without: set[str]) -> Iterator[DiscoveredEdge]:
+    """Yield the edges of streams; those with an undeclared node are left out, as messages may have gone there."""
+    from hopwatch.monitor.lookup import discovery
+
+    for name, end_us in discovery.find_unobserved_streams(settings, stream).items():
+        if name not in without:
+            sightings = discovery.read_declared_sightings(settings, name, end_us)
+            shortcuts = find_shortcuts(sightings, settings.streams[name].pathway)
+            yield from (DiscoveredEdge(name, one) for one in shortcuts)
+
+
 def _discover_node(settings: Settings, name: UndeclaredName) -> DiscoveredNode:
     from hopwatch.monitor.lookup import discovery
 
@@ -178,6 +222,10 @@ def _discover_node(settings: Settings, name: UndeclaredName) -> DiscoveredNode:
 
 def _format_neighbours(neighbours: Sequence[NeighbourCounts]) -> str:
     return ", ".join(f"{escape_line(one.node)} ({one.messages:,})" for one in neighbours)
+
+
+def _list_changes(one: Shortcut) -> list[str]:
+    return [f"-{_format_arrow(one.arrow)}", f"+{_format_arrow(one.edited_arrow)}"]
 
 
 def _format_arrow(arrow: tuple[str, tuple[str, ...]]) -> str:

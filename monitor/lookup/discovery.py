@@ -1,4 +1,4 @@
-"""Discovery of undeclared nodes: the messages that each node of a stream saw of late, from what the transport has."""
+"""Discovery of undeclared nodes and edges: the messages that each node of a stream saw of late, by the transport."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_NODE, UndeclaredName
 from hopwatch.monitor.kernel import masks
-from hopwatch.monitor.kernel.placement import NodeSightings
+from hopwatch.monitor.kernel.placement import MIN_SHARED, NodeSightings
 from hopwatch.monitor.lookup import segment_records, topic_records
 from hopwatch.monitor.spark.sources import record_source
 from hopwatch.monitor.store import dialect, instances, reader, schema, undeclared_names
 from hopwatch.monitor.store.rollups import HOUR_US
 from hopwatch.probes.contract import envelope
-from hopwatch.probes.contract.limits import NOT_STAMPED
+from hopwatch.probes.contract.limits import NOT_STAMPED, WINDOW_US
 
 if TYPE_CHECKING:
     from hopwatch.monitor.settings import Settings
@@ -80,6 +80,10 @@ class SightingsReader:
     def read(self, since: str) -> dict[str, NodeSightings]:
         """Return what each node saw of the messages that are no older than the first one at a node."""
         first_us = min((event_us for _, event_us in self._seen.get(since, {}).values()), default=self.to_us)
+        return self.read_all(first_us)
+
+    def read_all(self, first_us: int = 0) -> dict[str, NodeSightings]:
+        """Return what each node saw of the messages with event times of ``first_us`` or later."""
         found = {node: self._build(node, seen, first_us) for node, seen in self._seen.items()}
         return {node: seen for node, seen in found.items() if len(seen.ids)}
 
@@ -122,14 +126,48 @@ def read_sightings(settings: Settings, name: UndeclaredName) -> dict[str, NodeSi
     """
     to_us = name.last_arrival_us - UNDER_WAY_US
     found = SightingsReader(name.stream, to_us - SPAN_US, to_us)
-    for path in record_source.build_source(settings).segments():
-        if _is_changed_since(path, found.from_us):
-            found.add_segment(segment_records.read_segment(path))
+    _read_segments(settings, found)
     if settings.transport.kafka_place is not None:
         # Records of undeclared nodes are not landed.
         for segment in _read_topic(settings, found.from_us):
             found.add_segment(segment)
     return found.read(name.node)
+
+
+def find_unobserved_streams(settings: Settings, stream: str | None = None) -> dict[str, int]:
+    """Return the end of the last minute in which nodes of a stream missed messages that went on, by stream, µs.
+
+    Of the last hour, and of nodes that missed one of fifty or more.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    engine = dialect.create_engine(settings.store.url)
+    try:
+        with schema.open_snapshot(engine) as connection:
+            since_us = instances.read_reference_time_us(connection) - HOUR_US
+            streams = list(settings.streams) if stream is None else [stream]
+            found = reader.read_unobserved_starts_us(connection, streams, since_us, MIN_SHARED)
+    finally:
+        engine.dispose()
+    return {name: found[name] + WINDOW_US for name in streams if name in found}
+
+
+def read_declared_sightings(settings: Settings, stream: str, to_us: int) -> dict[str, NodeSightings]:
+    """Return what each node of a stream saw of the messages of the last minutes before a moment.
+
+    Raises:
+        TransportError: the segments cannot be read.
+    """
+    found = SightingsReader(stream, to_us - SPAN_US, to_us)
+    _read_segments(settings, found)
+    return found.read_all()
+
+
+def _read_segments(settings: Settings, found: SightingsReader) -> None:
+    for path in record_source.build_source(settings).segments():
+        if _is_changed_since(path, found.from_us):
+            found.add_segment(segment_records.read_segment(path))
 
 
 def _is_changed_since(path: Path, moment_us: int) -> bool:

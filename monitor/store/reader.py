@@ -348,6 +348,23 @@ def read_window_starts(connection: Connection, stream: str, from_us: int, to_us:
     return set(connection.execute(wanted).scalars())
 
 
+def read_unobserved_starts_us(
+    connection: Connection, streams: Iterable[str], since_us: int, share: float
+) -> dict[str, int]:
+    """Query the last window of each stream in which a node missed this share of what it should have seen, µs.
+
+    Of windows that start at ``since_us`` or later, and of those streams alone that have one.
+    """
+    node = tables.node_windows.c
+    missed = select(node.stream, func.max(node.window_start_us)).where(
+        node.stream.in_(list(streams)),
+        node.window_start_us >= since_us,
+        node.unobserved > 0,
+        node.unobserved >= share * node.expected,
+    )
+    return {name: int(start_us) for name, start_us in connection.execute(missed.group_by(node.stream)).all()}
+
+
 def read_window(connection: Connection, stream: str, start_us: int) -> WindowResult | None:
     """Query the last result of a window."""
     row = connection.execute(_in_range(tables.windows, stream, start_us, start_us + 1)).mappings().first()

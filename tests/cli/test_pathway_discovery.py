@@ -67,6 +67,49 @@ def test_an_undeclared_node_is_found_between_others(workspace: Workspace, capsys
     }
 
 
+def watch_shortcut(workspace: Workspace, *records: Batch) -> None:
+    """Let one of four messages go past the node in the middle."""
+    many = range(200)
+    own = [passed("a", many, 1), passed("b", range(150), 10), passed("c", many, 30)]
+    text = CONFIGURATION.replace("a -> b", "a -> b -> c")
+    workspace.configure(text).watch(*own, *records, *closing_batches(1, "abc"), arrival_us=at_us(200))
+
+
+def test_an_edge_that_nobody_declared_is_found(workspace: Workspace, capsys: Captured) -> None:
+    """With the arrow that would declare it; whether the probes missed the messages cannot be told."""
+    watch_shortcut(workspace)
+    assert run(workspace, "discover") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "orders: messages go from a to c past b",
+        "  50 of 200 that a saw, unless the probes of b missed them",
+        "  as a part of the path: -a -> b, +a -> b | c",
+    ]
+    assert run(workspace, "discover", "--json", "--stream", "orders") == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "nodes": [],
+        "edges": [
+            {
+                "stream": "orders",
+                "source": "a",
+                "past": ["b"],
+                "target": "c",
+                "messages": 50,
+                "sent": 200,
+                "removed": ["a -> b"],
+                "added": ["a -> b | c"],
+            }
+        ],
+    }
+
+
+def test_what_an_undeclared_node_may_have_seen_is_no_edge(workspace: Workspace, capsys: Captured) -> None:
+    """Messages went by it; once it is declared, the others are looked at."""
+    watch_shortcut(workspace, passed("x", range(150, 200), 10))
+    assert run(workspace, "discover", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert ([one["node"] for one in told["nodes"]], told["edges"]) == (["x"], [])
+
+
 def test_a_node_becomes_a_part_of_the_path(workspace: Workspace, capsys: Captured) -> None:
     """The file is edited in one step, its comments stay, and the node is declared from then on."""
     watch(workspace, passed("x", ALL, 10))
@@ -80,7 +123,7 @@ def test_a_node_becomes_a_part_of_the_path(workspace: Workspace, capsys: Capture
     assert workspace.config.read_text() == COMMENTED.replace("a -> b", "a -> x -> b")
     assert workspace.config.stat().st_mode & 0o777 == 0o640
     assert run(workspace, "discover") == 0
-    assert capsys.readouterr().out == "no probe reports a node that its path does not have\n"
+    assert capsys.readouterr().out == "no probe reports a node or an edge that its path does not have\n"
 
 
 def test_a_node_that_sees_a_part_is_another_way(workspace: Workspace, capsys: Captured) -> None:
@@ -146,7 +189,7 @@ def test_a_name_of_long_ago_is_not_discovered(workspace: Workspace, capsys: Capt
         connection.execute(update(tables.undeclared).values(last_arrival_us=at_us(-4_000)))
     engine.dispose()
     assert run(workspace, "discover") == 0
-    assert capsys.readouterr().out == "no probe reports a node that its path does not have\n"
+    assert capsys.readouterr().out == "no probe reports a node or an edge that its path does not have\n"
 
 
 def test_a_node_that_is_not_there_is_refused(workspace: Workspace, capsys: Captured) -> None:
@@ -165,7 +208,7 @@ def test_a_node_that_is_ignored_is_not_discovered(workspace: Workspace, capsys: 
     watch(workspace, passed("x", ALL, 10))
     workspace.configure(COMMENTED.replace("# the path", '\nignore_nodes = ["x"]'))
     assert run(workspace, "discover") == 0
-    assert capsys.readouterr().out == "no probe reports a node that its path does not have\n"
+    assert capsys.readouterr().out == "no probe reports a node or an edge that its path does not have\n"
 
 
 def test_a_file_that_cannot_be_written_stays(

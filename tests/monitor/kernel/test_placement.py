@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import Final
 
 import numpy as np
@@ -21,6 +20,7 @@ from hopwatch.monitor.kernel.placement import (
 from hopwatch.monitor.pathway import Pathway
 from hopwatch.monitor.settings.path_edit import edit_chains
 from tests.support.path_arrows import read_arrows
+from tests.support.path_travel import build_sightings, travel
 
 WORLDS: Final[dict[str, tuple[list[str], list[str]]]] = {
     "in the middle": (["a -> b -> c"], ["a -> b -> x", "x -> c"]),
@@ -39,30 +39,6 @@ WORLDS: Final[dict[str, tuple[list[str], list[str]]]] = {
     "before both sides": (["a -> b & c"], ["a -> x", "x -> b & c"]),
 }
 """Declared path and the path that messages take, with the node x."""
-STEP_US: Final = 10_000
-
-
-def travel(path: list[str], count: int, seed: int, *, loss: float = 0.0) -> dict[str, NodeSightings]:
-    """Return what each node saw of messages that take a path; some are lost on each arrow."""
-    pathway, chance = Pathway.parse(path), np.random.default_rng(seed)
-    seen: dict[str, dict[int, int]] = defaultdict(dict)
-    origins = np.flatnonzero(pathway.origins).tolist()
-    for number in range(count):
-        key = int(chance.integers(0, 2**64 - 1, dtype=np.uint64))
-        at = [(int(chance.choice(origins)), number * 1_000)]
-        while at:
-            node, moment_us = at.pop()
-            name = pathway.nodes[node]
-            seen[name][key] = min(moment_us, seen[name].get(key, moment_us))
-            onward = [group for group in pathway.groups if group.source == node and chance.random() >= loss]
-            at += [(int(chance.choice(one.targets)), moment_us + int(chance.integers(1, STEP_US))) for one in onward]
-    return {name: build(of_node) for name, of_node in seen.items()}
-
-
-def build(seen: dict[int, int]) -> NodeSightings:
-    """Return the sightings of a node from moments by id."""
-    ids = np.array(sorted(seen), np.uint64)
-    return NodeSightings(ids, np.array([seen[key] for key in ids.tolist()], np.int64))
 
 
 def edited(path: list[str], edit: PathEdit) -> list[str]:
@@ -93,14 +69,14 @@ def test_a_node_that_sees_a_part_of_an_arrow_is_another_way(seed: int, share: fl
     """As in a rolling upgrade: some messages go by it, others straight on; declared so, none of them is lost."""
     straight, around = (travel(path, 300, seed + n) for n, path in enumerate((["a -> b -> c"], ["a -> x -> b -> c"])))
     chance = np.random.default_rng(seed)
-    kept = {name: build({}) for name in "abcx"}
+    kept = {name: build_sightings({}) for name in "abcx"}
     for part, of_part in ((straight, 1 - share), (around, share)):
         chosen = part["a"].ids[chance.random(len(part["a"].ids)) < of_part]
         for name, seen in part.items():
             more = seen.select(chosen)
             joined = dict(zip(kept[name].ids.tolist(), kept[name].moments_us.tolist(), strict=True))
             joined |= dict(zip(more.ids.tolist(), more.moments_us.tolist(), strict=True))
-            kept[name] = build(joined)
+            kept[name] = build_sightings(joined)
     placement = find_placement("x", kept)
     edit = plan_edit(placement, kept, Pathway.parse("a -> b -> c"))
     assert read_arrows(edited(["a -> b -> c"], edit)) == read_arrows(["a -> b | x", "x -> b", "b -> c"])
