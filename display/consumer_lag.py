@@ -23,8 +23,9 @@ def describe_lag(group: GroupLag, node: RecentNode | None) -> str:
     return told
 
 
-def build_lag_rows(group: GroupLag) -> list[tuple[str, ...]]:
-    """Return a row for each partition, in the order of LAG_COLUMNS."""
+def build_lag_rows(group: GroupLag, max_rows: int | None = None) -> list[tuple[str, ...]]:
+    """Return a row for each partition, in the order of LAG_COLUMNS; of more than ``max_rows`` those with most lag."""
+    worst = sorted(group.partitions, key=lambda one: (-one.lag, -one.deleted, one.partition))[:max_rows]
     return [
         (
             str(one.partition),
@@ -33,5 +34,5 @@ def build_lag_rows(group: GroupLag) -> list[tuple[str, ...]]:
             f"{one.lag:,}",
             f"{one.deleted:,}",
         )
-        for one in group.partitions
+        for one in sorted(worst)
     ]

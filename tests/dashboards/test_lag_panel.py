@@ -130,6 +130,18 @@ def test_the_page_of_a_stream_has_the_lag_beside_the_backlog(tmp_path: Path, bro
     assert "no broker answers" in open_page(tmp_path, lags, now, chosen)
 
 
+def test_of_many_partitions_the_page_has_the_worst(tmp_path: Path) -> None:
+    """In their order, with the number of the others."""
+    now, chosen = clock(), load(tmp_path)
+    fill(store_url(tmp_path), *build_windows())
+    partitions = tuple(measure_lag(number, 0, 0, 1_000 + number % 13) for number in range(13))
+    lags = ConsumerLags(chosen, now, lambda *_: [GroupLag("b", "a", "orders", "g", partitions)])
+    await_lag(lags, sum(one.lag for one in partitions))
+    told = plain(open_page(tmp_path, lags, now, chosen))
+    assert "Deleted unread 3 0 1,003 1,003 0 4 0 1,004" in told
+    assert "12 0 1,012 1,012 0 3 more partitions, none of them further behind." in told
+
+
 def test_a_page_of_a_stream_without_groups_has_no_panel(tmp_path: Path) -> None:
     """As of a pipeline without Kafka."""
     fill(store_url(tmp_path), *build_windows())
