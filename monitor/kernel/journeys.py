@@ -112,6 +112,15 @@ class StampTable(NamedTuple):
         _, chosen = masks.find_observations(groups, places)
         return StampTable(self.counts[places], self.stamps[chosen], self.words)
 
+    def split(self, counts: Sequence[int]) -> Iterator[StampTable]:
+        """Yield the tables of lists of messages that follow each other."""
+        ends = np.cumsum(np.minimum(self.counts, MAX_STAMPS), dtype=np.int64)
+        begin = start = 0
+        for end in np.cumsum(counts).tolist():
+            stop = int(ends[end - 1]) if end else 0
+            yield StampTable(self.counts[begin:end], self.stamps[start:stop], self.words)
+            begin, start = end, stop
+
     def iterate_stamps(self) -> Iterator[dict[str, Any]]:
         """Yield the stamps, with their words."""
         for stamp in self.stamps:
@@ -133,17 +142,17 @@ def join_journeys(parts: Sequence[tuple[int, Journeys]]) -> Journeys:
 
 
 def build_journeys(
-    count: int,
+    counts: Sequence[int],
     message: NDArray[np.int64],
     batch: NDArray[np.int64],
     row: NDArray[np.int64],
     sources: Sequence[BatchSource],
-) -> Journeys:
-    """Return the journeys of so many messages.
+) -> list[Journeys]:
+    """Return the journeys of several lists of messages, which have so many each; each record is read once for all.
 
-    Of each observation ``message`` says which one it is of, ``batch`` its place in ``sources``, ``row`` its place in
-    the batch; sources are in the order of their nodes. The order of a node's batches and of observations changes
-    nothing. Of very many stamps one of each node is kept before any other.
+    Of each observation ``message`` says which one it is of, counted through all lists, ``batch`` its place in
+    ``sources``, ``row`` its place in the batch; sources are in the order of their nodes. The order of a node's batches
+    and of observations changes nothing. Of very many stamps one of each node is kept before any other.
     """
     order = np.argsort(batch, kind="stable")
     message, batch, row = message[order], batch[order], row[order]
@@ -157,13 +166,14 @@ def build_journeys(
             _write_stamps(stamps[start:end], source.node, source.record(rows), words)
             is_told[start:end] = True
     if not is_told.any():
-        return Journeys()
+        return [Journeys()] * len(counts)
     in_order = tuple(sorted(words))
     stamps, message = _renumber_words(stamps[is_told], tuple(words), in_order), message[is_told]
     ranks = {source.node: rank for rank, source in reversed(list(enumerate(sources)))}
     node = np.array([ranks.get(word, 0) for word in in_order], np.int64)[stamps["node"]]
-    counts = np.bincount(message, minlength=count).astype(np.uint32)
-    return Journeys(_pack_table(StampTable(counts, _select_first(stamps, message, node), in_order)))
+    stamp_counts = np.bincount(message, minlength=sum(counts)).astype(np.uint32)
+    whole = StampTable(stamp_counts, _select_first(stamps, message, node), in_order)
+    return [Journeys(_pack_table(table)) if len(table.stamps) else Journeys() for table in whole.split(counts)]
 
 
 def _write_stamps(stamps: NDArray[np.void], node: str, told: RecordColumns, words: dict[str, int]) -> None:

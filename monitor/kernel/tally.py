@@ -458,19 +458,24 @@ def _find_lost_ids(
     max_lost_ids: int,
 ) -> tuple[LostIds, ...]:
     """Return the ids of each node's loss; ``sightings`` are the first of each message, and the last of missing ones."""
+    if not loss.any():
+        return tuple(LostIds.from_ids(np.empty((0, 2), np.uint64)) for _ in loss.T)
     sighted_us, missing = sightings
-    found = []
+    listed = []
     for of_node in loss.T:
-        if not of_node.any():
-            found.append(LostIds.from_ids(np.empty((0, 2), np.uint64)))
-            continue
-        lost = np.flatnonzero(of_node[place])
+        lost = np.flatnonzero(of_node[place]) if of_node.any() else np.empty(0, np.int64)
         ids = of.ids[of.groups.order[of.groups.starts[lost]]]
-        first = masks.byte_order(ids)[:max_lost_ids]
-        seen = of.observations(lost[first])
-        names = naming.resolve_names(ids[first], *seen, of.said)
-        way = journeys.build_journeys(len(first), *seen, of.sources)
-        found.append(LostIds(ids[first], sighted_us[lost[first]], names, way, missing.find_last_us(lost[first])))
+        listed.append(lost[masks.byte_order(ids)[:max_lost_ids]])
+    every = np.concatenate(listed)
+    ids = of.ids[of.groups.order[of.groups.starts[every]]]
+    seen = of.observations(every)
+    names = naming.resolve_names(ids, *seen, of.said)
+    ways = journeys.build_journeys([len(lost) for lost in listed], *seen, of.sources)
+    found, end = [], 0
+    for lost, way in zip(listed, ways, strict=True):
+        start, end = end, end + len(lost)
+        own = names.taken(np.arange(start, end))
+        found.append(LostIds(ids[start:end], sighted_us[lost], own, way, missing.find_last_us(lost)))
     return tuple(found)
 
 

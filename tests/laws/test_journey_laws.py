@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -75,12 +76,18 @@ REASONS: Final = ("late", "small")
 
 def _journeys(batches: list[Batch]) -> Journeys:
     """Return the journeys of four messages, the nodes in alphabetical order."""
+    (whole,) = _build_lists(batches, [4])
+    return whole
+
+
+def _build_lists(batches: list[Batch], counts: list[int]) -> list[Journeys]:
+    """Return the journeys of four messages, which stand in lists of so many each."""
     sources, places = [], []
     for number, (node, probe, stamps) in enumerate(sorted(batches, key=lambda batch: batch[0])):
         sources.append(BatchSource(node, partial(_recorded, probe, stamps), None))
         places += [(stamp[0], number, row) for row, stamp in enumerate(stamps)]
     message, batch, row = np.array(sorted(places, key=lambda place: place[0]), np.int64).reshape(-1, 3).T
-    return journeys.build_journeys(4, message, batch, row, sources)
+    return journeys.build_journeys(counts, message, batch, row, sources)
 
 
 def _recorded(probe: str, stamps: list[tuple[int, ...]], rows: NDArray[np.int64]) -> RecordColumns:
@@ -90,6 +97,24 @@ def _recorded(probe: str, stamps: list[tuple[int, ...]], rows: NDArray[np.int64]
         probe, event_time_us, lag_in_us, lag_out_us, outcome.astype(np.uint8), reason.astype(np.uint8), REASONS,
         np.zeros(len(rows), np.int64),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("most", [1, 3, journeys.MAX_STAMPS])
+@given(batches=BATCHES, ends=st.tuples(st.integers(0, 4), st.integers(0, 4)))
+def test_lists_that_are_read_together_are_as_each_alone(most: int, batches: list[Batch], ends: tuple[int, int]) -> None:
+    """To the byte; a list may be empty, and a message without a stamp at its end."""
+    bounds = [0, *sorted(ends), 4]
+    with mock.patch.object(journeys, "MAX_STAMPS", most):
+        whole, lists = _journeys(batches), _build_lists(batches, [end - start for start, end in pairwise(bounds)])
+        for found, (start, end) in zip(lists, pairwise(bounds), strict=True):
+            own = [
+                (node, probe, [(stamp[0] - start, *stamp[1:]) for stamp in stamps if start <= stamp[0] < end])
+                for node, probe, stamps in batches
+            ]
+            (alone,) = _build_lists(own, [end - start])
+            assert found.pack() == alone.pack()
+            told = [whole.read_stamps(place) for place in range(start, end)]
+            assert [found.read_stamps(place) for place in range(end - start)] == told
 
 
 @pytest.mark.parametrize("most", [1, 3, journeys.MAX_STAMPS])
