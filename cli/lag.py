@@ -54,11 +54,9 @@ def command(
     settings.check_stream(stream)
     named = [one for one in settings.streams if (stream in {None, one}) and settings.streams[one].groups]
     if not named:
-        what = "no stream" if stream is None else f"the stream {stream!r}"
-        told = (
-            'groups = { NODE = "GROUP" } in [streams.NAME] does, beside topics = { NODE = "kafka://HOST:PORT/TOPIC" }'
-        )
-        raise ConfigurationError(f"{what} has a consumer group: {told}")
+        what = "no stream has a consumer group" if stream is None else f"the stream {stream!r} has no consumer group"
+        advice = 'groups = { NODE = "GROUP" } beside topics = { NODE_BEFORE = "kafka://HOST:PORT/TOPIC" }'
+        raise ConfigurationError(f"{what}: name it in [streams.{stream or 'NAME'}] by {advice}")
     found = [_StreamLags(one, list(read_group_lags(settings, one)), _read_nodes(settings, one)) for one in named]
     if as_json:
         emit_json({"streams": [one.to_json() for one in found]})

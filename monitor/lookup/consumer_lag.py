@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -40,18 +41,16 @@ def read_partition_lags(place: KafkaPlace, group: str, access: KafkaAccess) -> t
         TransportError: the brokers do not answer, or refuse.
     """
     own = {"group.id": group, "enable.auto.commit": False, "isolation.level": "read_uncommitted"}
-    consumer = Consumer(build_client_config(place.brokers, access, "hopwatch-lag") | own)
     try:
-        found = ask_topic(consumer, place.topic, ANSWER_S)
-        if found.error is not None:
-            raise KafkaException(found.error)  # noqa: TRY301 - the same end
-        partitions = [TopicPartition(place.topic, number) for number in sorted(found.partitions)]
-        committed, starts, ends = read_group_position(consumer, partitions, ANSWER_S)
+        with closing(Consumer(build_client_config(place.brokers, access, "hopwatch-lag") | own)) as consumer:
+            found = ask_topic(consumer, place.topic, ANSWER_S)
+            if found.error is not None:
+                raise KafkaException(found.error)  # noqa: TRY301 - the same end
+            partitions = [TopicPartition(place.topic, number) for number in sorted(found.partitions)]
+            committed, starts, ends = read_group_position(consumer, partitions, ANSWER_S)
     except KafkaException as error:
         told = describe_kafka_error(error, place.brokers)
         raise TransportError(f"the lag of the group {group} in {place} cannot be read: {told}") from None
-    finally:
-        consumer.close()
     return tuple(
         measure_lag(number, committed.get(number, -1), starts[number], ends[number]) for number in sorted(ends)
     )

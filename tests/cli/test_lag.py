@@ -18,7 +18,7 @@ from tests.support.workspace import CONFIGURATION, Workspace, one_of_ten_lost
 Captured = pytest.CaptureFixture[str]
 TOPIC = 'topics = { a = "kafka://127.0.0.1:1/orders" }\n'
 GROUPS = TOPIC + 'groups = { b = "billing" }\n'
-HOW = 'groups = { NODE = "GROUP" } in [streams.NAME] does, beside topics = { NODE = "kafka://HOST:PORT/TOPIC" }'
+HOW = 'groups = { NODE = "GROUP" } beside topics = { NODE_BEFORE = "kafka://HOST:PORT/TOPIC" }'
 
 
 def read_lags(settings: Settings, stream: str) -> Iterator[GroupLag]:
@@ -71,8 +71,12 @@ def test_brokers_that_do_not_answer_are_told(workspace: Workspace, capsys: Captu
 @pytest.mark.parametrize(
     ("text", "flags", "told"),
     [
-        ("", (), f"no stream has a consumer group: {HOW}"),
-        (TOPIC, ("--stream", "orders"), f"the stream 'orders' has a consumer group: {HOW}"),
+        ("", (), f"no stream has a consumer group: name it in [streams.NAME] by {HOW}"),
+        (
+            TOPIC,
+            ("--stream", "orders"),
+            f"the stream 'orders' has no consumer group: name it in [streams.orders] by {HOW}",
+        ),
         (GROUPS, ("--stream", "x"), "--stream names 'x', the configuration has: orders"),
         ('groups = { b = "g" }', (), "'b' has a group, and no node before it has a topic: name what the group reads"),
         (TOPIC + 'groups = { a = "g" }', (), "'a' has a group, and no node before it has a topic"),
