@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, Position, expect, sync_playwright
+from playwright.sync_api import Browser, Error, Locator, Page, Playwright, Position, expect, sync_playwright
 
 from hopwatch.dashboards.charts.time_chart import BOTTOM, LEFT, RIGHT, ROW_HEIGHT, TOP
 from hopwatch.probes.contract.limits import WINDOW_US
@@ -70,9 +70,17 @@ def chromium() -> Iterator[Browser]:
     if program is None:
         pytest.fail("there is no Chromium on this machine: apt-get install chromium")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
+        browser = _launch(playwright, program)
         yield browser
         browser.close()
+
+
+def _launch(playwright: Playwright, program: str) -> Browser:
+    """Start the browser, which crashes now and then before it has opened a page: then once more."""
+    try:
+        return playwright.chromium.launch(executable_path=program, args=list(FLAGS))
+    except Error:
+        return playwright.chromium.launch(executable_path=program, args=list(FLAGS))
 
 
 def new_page(browser: Browser, **options: Any) -> Page:  # noqa: ANN401 - what Playwright takes
