@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from heapq import nlargest
 from operator import attrgetter
@@ -23,6 +24,8 @@ from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.limits import NOT_STAMPED, WINDOW_US
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from hopwatch.monitor.settings import Settings
 
 SPAN_US: Final = 300_000_000
@@ -100,13 +103,8 @@ def find_undeclared_nodes(settings: Settings, stream: str | None = None) -> list
     Raises:
         StoreError: the store cannot be read.
     """
-    engine = dialect.create_engine(settings.store.url)
-    try:
-        with schema.open_snapshot(engine) as connection:
-            since_us = instances.read_reference_time_us(connection) - HOUR_US
-            found = undeclared_names.read_undeclared(connection, since_us)
-    finally:
-        engine.dispose()
+    with _open_last_hour(settings) as (connection, since_us):
+        found = undeclared_names.read_undeclared(connection, since_us)
     named = [one for one in found if one.reason == UNKNOWN_NODE and one.stream in settings.streams]
     return [
         one
@@ -142,14 +140,9 @@ def find_unobserved_streams(settings: Settings, stream: str | None = None) -> di
     Raises:
         StoreError: the store cannot be read.
     """
-    engine = dialect.create_engine(settings.store.url)
-    try:
-        with schema.open_snapshot(engine) as connection:
-            since_us = instances.read_reference_time_us(connection) - HOUR_US
-            streams = list(settings.streams) if stream is None else [stream]
-            found = reader.read_unobserved_starts_us(connection, streams, since_us, MIN_SHARED)
-    finally:
-        engine.dispose()
+    streams = list(settings.streams) if stream is None else [stream]
+    with _open_last_hour(settings) as (connection, since_us):
+        found = reader.read_unobserved_starts_us(connection, streams, since_us, MIN_SHARED)
     return {name: found[name] + WINDOW_US for name in streams if name in found}
 
 
@@ -162,6 +155,17 @@ def read_declared_sightings(settings: Settings, stream: str, to_us: int) -> dict
     found = SightingsReader(stream, to_us - SPAN_US, to_us)
     _read_segments(settings, found)
     return found.read_all()
+
+
+@contextmanager
+def _open_last_hour(settings: Settings) -> Iterator[tuple[Connection, int]]:
+    """Yield a snapshot of the store, and the moment at which the last hour of its records began, µs."""
+    engine = dialect.create_engine(settings.store.url)
+    try:
+        with schema.open_snapshot(engine) as connection:
+            yield connection, instances.read_reference_time_us(connection) - HOUR_US
+    finally:
+        engine.dispose()
 
 
 def _read_segments(settings: Settings, found: SightingsReader) -> None:
