@@ -68,6 +68,15 @@ def test_brokers_that_do_not_answer_are_told(workspace: Workspace, capsys: Captu
     assert capsys.readouterr().err.startswith(told)
 
 
+def test_a_client_that_cannot_be_made_is_told(workspace: Workspace, capsys: Captured) -> None:
+    """As where a file of its certificates is gone."""
+    ssl = '[transport.kafka]\nsecurity_protocol = "SSL"\nssl_ca_file = "./gone.pem"\n'
+    assert workspace.configure(CONFIGURATION + GROUPS + ssl).run("lag") == 3
+    told = capsys.readouterr().err
+    assert told.startswith("hopwatch: the lag of the group billing in kafka://127.0.0.1:1/orders cannot be read: ")
+    assert "ssl.ca.location failed" in told
+
+
 @pytest.mark.parametrize(
     ("text", "flags", "told"),
     [
