@@ -83,5 +83,6 @@ def _read_nodes(settings: Settings, stream: str) -> dict[str, RecentNode]:
             recent = recent_figures.read_recent(connection, stream)
     finally:
         engine.dispose()
-    is_known = recent is not None and not recent.is_old(SystemClock().now_us())
-    return {node.node: node for node in recent.nodes} if recent is not None and is_known else {}
+    if recent is None or recent.is_old(SystemClock().now_us()):
+        return {}
+    return {node.node: node for node in recent.nodes}

@@ -136,8 +136,8 @@ def _learn(settings: Settings, streams: list[str], over_us: int, floor_us: int) 
         for name in streams:
             config = settings.streams[name]
             span = path_times.query_timed_span(connection, name, over_us)
-            times = span.times if span is not None else {}
-            learnt = list(learn_deadlines(config.pathway, times, floor_us, config.transit_us)) if times else []
+            limits_us = floor_us, config.transit_us
+            learnt = [] if span is None else list(learn_deadlines(config.pathway, span.times, *limits_us))
             found.append(StreamDeadlines(name, config.pathway.nodes, dict(config.deadlines), span, learnt))
     return found
 

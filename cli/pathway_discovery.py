@@ -55,9 +55,7 @@ class DiscoveredNode(NamedTuple):
             if place.behind:
                 lines.append(f"  behind it: {_format_neighbours(place.behind)}")
         if self.edit is not None:
-            changes = [*(f"-{_format_arrow(arrow)}" for arrow in self.edit.removed)]
-            changes += [f"+{_format_arrow(arrow)}" for arrow in self.edit.added]
-            lines.append(f"  as a part of the path: {', '.join(changes)}")
+            lines.append(_describe_edit(self.edit))
             lines += [f"  {warning}" for warning in self.list_warnings()]
             lines.append(f"  hopwatch pathway adopt {escape_line(self.node)} --stream {self.stream} edits the file")
         else:
@@ -103,7 +101,7 @@ class DiscoveredEdge(NamedTuple):
         return [
             f"{self.stream}: messages go from {source} to {target} past {' and '.join(targets)}",
             f"  {messages:,} of {sent:,} that {source} saw, unless the probes of {' and '.join(targets)} missed them",
-            f"  as a part of the path: {', '.join(_list_changes(self.shortcut))}",
+            _describe_edit(PathEdit((self.shortcut.arrow,), (self.shortcut.edited_arrow,))),
         ]
 
     def to_json(self) -> dict[str, Any]:
@@ -139,10 +137,10 @@ def discover(
     if as_json:
         emit_json({"nodes": [one.to_json() for one in found], "edges": [one.to_json() for one in edges]})
         return
-    for lines in (*(one.describe() for one in found), *(one.describe() for one in edges)):
-        for line in lines:
-            stdout().print(line, soft_wrap=True)
-    if not found and not edges:
+    told: list[DiscoveredNode | DiscoveredEdge] = [*found, *edges]
+    for line in [line for one in told for line in one.describe()]:
+        stdout().print(line, soft_wrap=True)
+    if not told:
         stdout().print("no probe reports a node or an edge that its path does not have")
 
 
@@ -224,8 +222,10 @@ def _format_neighbours(neighbours: Sequence[NeighbourCounts]) -> str:
     return ", ".join(f"{escape_line(one.node)} ({one.messages:,})" for one in neighbours)
 
 
-def _list_changes(one: Shortcut) -> list[str]:
-    return [f"-{_format_arrow(one.arrow)}", f"+{_format_arrow(one.edited_arrow)}"]
+def _describe_edit(edit: PathEdit) -> str:
+    removed, added = (map(_format_arrow, arrows) for arrows in (edit.removed, edit.added))
+    changes = [*(f"-{arrow}" for arrow in removed), *(f"+{arrow}" for arrow in added)]
+    return f"  as a part of the path: {', '.join(changes)}"
 
 
 def _format_arrow(arrow: tuple[str, tuple[str, ...]]) -> str:

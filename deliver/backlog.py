@@ -10,8 +10,9 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from hopwatch.gate.retry_headers import parse_retry_headers
 from hopwatch.probes.clock import Clock, SystemClock
 from hopwatch.probes.contract.kafka import KafkaAccess
-from hopwatch.probes.kafka.client import ask_topic, build_client_config, describe_kafka_error
+from hopwatch.probes.kafka.client import build_client_config, describe_kafka_error
 from hopwatch.probes.kafka.consumer import (
+    find_partitions,
     is_partition_end,
     read_end_offset,
     read_group_position,
@@ -64,16 +65,13 @@ class BacklogReader:
             TapSourceError: the topic is not there, or the brokers do not answer.
         """
         try:
-            answer = ask_topic(self._consumer, topic, ANSWER_S)
-            if answer.error is not None:
-                raise KafkaException(answer.error)  # noqa: TRY301 - the same end
-            return self._read(topic, sorted(answer.partitions), from_start=from_start)
+            partitions = find_partitions(self._consumer, topic, ANSWER_S)
+            return self._read(topic, partitions, from_start=from_start)
         except KafkaException as error:
             what = describe_kafka_error(error, self._brokers)
             raise TapSourceError(f"the backlog of {topic} at {self._brokers} cannot be read: {what}") from None
 
-    def _read(self, topic: str, numbers: list[int], *, from_start: bool) -> TopicBacklog:
-        partitions = [TopicPartition(topic, number) for number in numbers]
+    def _read(self, topic: str, partitions: Sequence[TopicPartition], *, from_start: bool) -> TopicBacklog:
         committed, lows, readable_ends = read_group_position(self._consumer, partitions, ANSWER_S)
         unbegun = lows if from_start else readable_ends
         starts = {

@@ -13,8 +13,8 @@ import orjson
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, Producer, TopicPartition
 
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
-from hopwatch.probes.kafka.client import ask_topic, build_client_config, build_producer_config, describe_kafka_error
-from hopwatch.probes.kafka.consumer import is_partition_end
+from hopwatch.probes.kafka.client import build_client_config, build_producer_config, describe_kafka_error
+from hopwatch.probes.kafka.consumer import find_partitions, is_partition_end
 from hopwatch.probes.taps.errors import TapSourceError
 
 CONTROL_TOPIC: Final = "hopwatch.deliveries"
@@ -93,11 +93,9 @@ class ControlReader:
         """
         where = f"the topic {CONTROL_TOPIC} at {self._brokers}"
         try:
-            answer = ask_topic(self._consumer, CONTROL_TOPIC, ANSWER_S)
-            if answer.error is not None:
-                raise KafkaException(answer.error)  # noqa: TRY301 - the same end
-            self._unread = set(answer.partitions)
-            starts = [TopicPartition(CONTROL_TOPIC, number, OFFSET_BEGINNING) for number in answer.partitions]
+            numbers = [one.partition for one in find_partitions(self._consumer, CONTROL_TOPIC, ANSWER_S)]
+            self._unread = set(numbers)
+            starts = [TopicPartition(CONTROL_TOPIC, number, OFFSET_BEGINNING) for number in numbers]
             self._consumer.assign(starts)
             # By polls and not by a clock, which goes on while a machine is suspended.
             idle_polls = 0

@@ -8,8 +8,8 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from hopwatch.gate.throttle.queue_wait import GroupOffsets
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
-from hopwatch.probes.kafka.client import ask_topic, build_client_config, describe_kafka_error
-from hopwatch.probes.kafka.consumer import read_group_position
+from hopwatch.probes.kafka.client import build_client_config, describe_kafka_error
+from hopwatch.probes.kafka.consumer import find_partitions, read_group_position
 
 ANSWER_S: Final = 5.0
 """Time that the brokers have for each answer."""
@@ -39,7 +39,8 @@ class GroupOffsetsReader:
         """
         try:
             if now_s - self._asked_s >= PARTITIONS_EVERY_S:
-                self._partitions, self._asked_s = self._find_partitions(), now_s
+                partitions = find_partitions(self._consumer, self._place.topic, ANSWER_S)
+                self._partitions, self._asked_s = partitions, now_s
             found = read_group_position(self._consumer, self._partitions, ANSWER_S)
         except KafkaException as error:
             self._asked_s = -PARTITIONS_EVERY_S
@@ -55,9 +56,3 @@ class GroupOffsetsReader:
     def close(self) -> None:
         """Close the connections."""
         self._consumer.close()
-
-    def _find_partitions(self) -> list[TopicPartition]:
-        found = ask_topic(self._consumer, self._place.topic, ANSWER_S)
-        if found.error is not None:
-            raise KafkaException(found.error)
-        return [TopicPartition(self._place.topic, number) for number in found.partitions]

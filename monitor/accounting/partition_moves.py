@@ -6,7 +6,7 @@ A partition of which several probes report at once, as of two topics, is shared 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Final, NamedTuple
@@ -89,15 +89,18 @@ class PartitionTracker:
 
     partitions: dict[_Place, _Partition] = field(default_factory=dict)
 
-    def absorb(self, sheets: Iterable[FactSheet]) -> list[PartitionMove]:
+    def absorb(self, sheets: Collection[FactSheet]) -> list[PartitionMove]:
         """Take the batches of a micro-batch, and return the moves that are sure by now, one of a node."""
-        now_us, readings = 0, list[_Reading]()
-        for sheet in sheets:
-            now_us = max(now_us, *(fact.arrival_us for fact in sheet.facts), 0)
-            for partition, (first_us, last_us) in sheet.partitions.items():
-                readings.append(_Reading(first_us, last_us, (sheet.stream, sheet.node, partition), sheet.probe))
+        readings = [
+            _Reading(first_us, last_us, (sheet.stream, sheet.node, partition), sheet.probe)
+            for sheet in sheets
+            for partition, (first_us, last_us) in sheet.partitions.items()
+        ]
         for reading in sorted(readings):
             self._note(reading)
+        if not self.partitions:
+            return []
+        now_us = max((fact.arrival_us for sheet in sheets for fact in sheet.facts), default=0)
         moved: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
         for (stream, node, name), tracked in self.partitions.items():
             at_us = tracked.move(now_us)

@@ -35,7 +35,13 @@ class NodeSightings:
 
     def select(self, ids: NDArray[np.uint64]) -> NodeSightings:
         """Return the sightings of some ids alone."""
-        chosen = np.isin(self.ids, ids)
+        return self._take(np.isin(self.ids, ids))
+
+    def without(self, ids: NDArray[np.uint64]) -> NodeSightings:
+        """Return the sightings of all other ids."""
+        return self._take(np.isin(self.ids, ids, invert=True))
+
+    def _take(self, chosen: NDArray[np.bool_]) -> NodeSightings:
         return NodeSightings(self.ids[chosen], self.moments_us[chosen], self.has_in, self.has_out)
 
 

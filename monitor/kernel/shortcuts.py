@@ -48,7 +48,9 @@ def _find_past_arrow(sightings: Mapping[str, NodeSightings], pathway: Pathway, g
     sent = sightings.get(source)
     if sent is None:
         return
-    left = sent.select(_subtract(sent.ids, [sightings[name].ids for name in targets if name in sightings]))
+    left = sent
+    for name in targets:
+        left = left.without(sightings[name].ids) if name in sightings else left
     least = max(MIN_MESSAGES, MIN_SHARED * len(sent.ids))
     for place in _list_onward(pathway, group):
         name = pathway.nodes[place]
@@ -58,7 +60,7 @@ def _find_past_arrow(sightings: Mapping[str, NodeSightings], pathway: Pathway, g
         if len(passed) >= least:
             yield Shortcut((source, targets), name, len(passed), len(sent.ids))
         # What a node saw went on from there: no edge leads past it.
-        left = left.select(_subtract(left.ids, [passed]))
+        left = left.without(passed)
 
 
 def _list_onward(pathway: Pathway, group: Group) -> list[int]:
@@ -72,10 +74,6 @@ def _list_onward(pathway: Pathway, group: Group) -> list[int]:
 
 def _list_behind(pathway: Pathway, group: Group) -> list[int]:
     return np.flatnonzero(pathway.downstream[list(group.targets)].any(axis=0)).tolist()
-
-
-def _subtract(ids: NDArray[np.uint64], others: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
-    return ids[~np.isin(ids, np.concatenate([*others, ids[:0]]))]
 
 
 def _select_later(sent: NodeSightings, seen: NodeSightings) -> NDArray[np.uint64]:

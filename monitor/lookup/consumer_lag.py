@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException
 
 from hopwatch.monitor.errors import TransportError
 from hopwatch.monitor.kernel.group_lag import GroupLag, PartitionLag, measure_lag
 from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
-from hopwatch.probes.kafka.client import ask_topic, build_client_config, describe_kafka_error
-from hopwatch.probes.kafka.consumer import read_group_position
+from hopwatch.probes.kafka.client import build_client_config, describe_kafka_error
+from hopwatch.probes.kafka.consumer import find_partitions, read_group_position
 
 if TYPE_CHECKING:
     from hopwatch.monitor.settings import Settings
@@ -43,10 +43,7 @@ def read_partition_lags(place: KafkaPlace, group: str, access: KafkaAccess) -> t
     own = {"group.id": group, "enable.auto.commit": False, "isolation.level": "read_uncommitted"}
     try:
         with closing(Consumer(build_client_config(place.brokers, access, "hopwatch-lag") | own)) as consumer:
-            found = ask_topic(consumer, place.topic, ANSWER_S)
-            if found.error is not None:
-                raise KafkaException(found.error)  # noqa: TRY301 - the same end
-            partitions = [TopicPartition(place.topic, number) for number in sorted(found.partitions)]
+            partitions = find_partitions(consumer, place.topic, ANSWER_S)
             committed, starts, ends = read_group_position(consumer, partitions, ANSWER_S)
     except KafkaException as error:
         told = describe_kafka_error(error, place.brokers)

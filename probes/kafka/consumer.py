@@ -8,6 +8,8 @@ from typing import Final, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from hopwatch.probes.kafka.client import ask_topic
+
 _MAX_MESSAGES: Final = 10_000
 _NO_TIME_MS: Final = -1
 """Kafka's timestamp of a record without one."""
@@ -59,6 +61,18 @@ class GroupPosition(NamedTuple):
     committed: Mapping[int, int]
     starts: Mapping[int, int]
     ends: Mapping[int, int]
+
+
+def find_partitions(consumer: Consumer, topic: str, answer_s: float) -> list[TopicPartition]:
+    """Return the partitions of a topic, in order.
+
+    Raises:
+        KafkaException: no broker answers within ``answer_s``, or the topic is not there or refused.
+    """
+    found = ask_topic(consumer, topic, answer_s)
+    if found.error is not None:
+        raise KafkaException(found.error)
+    return [TopicPartition(topic, number) for number in sorted(found.partitions)]
 
 
 def read_group_position(consumer: Consumer, partitions: Sequence[TopicPartition], answer_s: float) -> GroupPosition:

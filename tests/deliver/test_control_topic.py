@@ -5,14 +5,13 @@ from __future__ import annotations
 from unittest.mock import MagicMock
 
 import pytest
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import KafkaError, Producer, TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hopwatch.deliver import control_topic
 from hopwatch.deliver.control_topic import ANSWER_S, CONTROL_TOPIC, ControlReader, Pause, decode_pause, encode_pause
 from hopwatch.probes.contract.kafka import KafkaAccess
-from hopwatch.probes.kafka.client import TopicAnswer
 from hopwatch.probes.taps.errors import TapSourceError
 from tests.support.raw_producer import raw_cluster
 
@@ -94,7 +93,7 @@ def _message(key: str, error: object) -> MagicMock:
 def _open_reader(topic: SlowTopic, monkeypatch: pytest.MonkeyPatch) -> ControlReader:
     consumer = MagicMock(consume=topic.consume)
     monkeypatch.setattr(control_topic, "Consumer", lambda _: consumer)
-    monkeypatch.setattr(control_topic, "ask_topic", lambda *_: TopicAnswer({0: MagicMock()}, "", None))
+    monkeypatch.setattr(control_topic, "find_partitions", lambda *_: [TopicPartition(control_topic.CONTROL_TOPIC, 0)])
     reader = ControlReader("broker:9092", KafkaAccess(), print)
     reader.open()
     return reader

@@ -41,7 +41,7 @@ def moves_of(readings: list[Reading], *, trigger_s: int = 5) -> list[tuple[int, 
     pulses = [(second, "pulse", "") for second in range(0, last_s, 3)]
     for start_s in range(0, last_s, trigger_s):
         own = [one for one in [*readings, *pulses] if start_s <= one[0] < start_s + trigger_s]
-        found += tracker.absorb(map(sheet_of, own))
+        found += tracker.absorb([*map(sheet_of, own)])
     assert {(one.stream, one.node) for one in found} <= {("orders", "norm")}
     return [(one.at_us // SECOND_US, one.partitions) for one in found]
 
@@ -108,8 +108,8 @@ def test_a_partition_that_comes_back_is_told_once() -> None:
 def test_partitions_that_are_tracked_are_bounded() -> None:
     """Of those that come later no move is told."""
     tracker = PartitionTracker()
-    tracker.absorb(sheet_of((0, "p", f"{number}")) for number in range(MAX_TRACKED + 1))
-    tracker.absorb(sheet_of((10, "q", f"{number}")) for number in range(MAX_TRACKED + 1))
+    tracker.absorb([sheet_of((0, "p", f"{number}")) for number in range(MAX_TRACKED + 1)])
+    tracker.absorb([sheet_of((10, "q", f"{number}")) for number in range(MAX_TRACKED + 1)])
     (found,) = tracker.absorb([sheet_of((100, "pulse", ""))])
     assert len(tracker.partitions) == len(found.partitions) == MAX_TRACKED
     assert all(first != second for first, second in pairwise(found.partitions))
