@@ -51,7 +51,7 @@ def serve_metrics(place: JobContext, chosen: Settings) -> Iterator[JobContext]:
     import structlog
 
     from hopwatch.monitor.metrics.exposition import build_registry
-    from hopwatch.monitor.metrics.folding import plan_folding
+    from hopwatch.monitor.metrics.folding import count_edges, plan_folding
     from hopwatch.monitor.metrics.recorder import MetricsRecorder
     from hopwatch.monitor.metrics.store_poller import StorePoller
     from hopwatch.monitor.selftest.stream import without_selftest
@@ -65,7 +65,7 @@ def serve_metrics(place: JobContext, chosen: Settings) -> Iterator[JobContext]:
         begins = figures.read_starting_point(connection, in_force)
 
     def plan() -> FoldingPlan:
-        return plan_folding({stream: of.known_nodes for stream, of in in_force.items()}, chosen.metrics.most_series)
+        return plan_folding({stream: count_edges(of) for stream, of in in_force.items()}, chosen.metrics.most_series)
 
     of_all = MetricsRecorder(in_force, plan(), clock, begins)
 

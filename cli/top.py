@@ -17,7 +17,7 @@ from sqlalchemy import Engine
 from hopwatch.cli import console
 from hopwatch.cli.configuration import DEFAULT_CONFIG, Config, load_settings
 from hopwatch.display import texts
-from hopwatch.display.recent import RECENT_COLUMNS, build_recent_rows, describe_recent
+from hopwatch.display.recent import EDGE_COLUMNS, RECENT_COLUMNS, build_edge_row, build_recent_rows, describe_recent
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.results import RecentFigures, recent_to_json
 from hopwatch.monitor.store import dialect, recent_figures, schema
@@ -73,13 +73,23 @@ def _build_screen(streams: Sequence[str], found: Sequence[RecentFigures | None])
         if recent is None:
             parts.append(f"{stream}: no figures yet; hopwatch run makes them, and run --once does not")
             continue
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
-        for place, column in enumerate(RECENT_COLUMNS):
-            # Heads of two lines, so that nine columns fit 80 characters.
-            first, _, last = column.rpartition(" ")
-            head = Text(f"{first}\n{last}" if first else last)
-            table.add_column(head, justify="right" if place else "left", no_wrap=True)
-        for row in build_recent_rows(recent):
-            table.add_row(*row, style="dim" if recent.is_old(now_us) else "")
+        is_old = recent.is_old(now_us)
+        table = _build_table(RECENT_COLUMNS, build_recent_rows(recent), names=1, is_old=is_old)
         parts += [f"{stream}: {describe_recent(recent, now_us, texts.format_second(recent.through_us))}", table]
+        if recent.edges:
+            rows = [build_edge_row(edge) for edge in recent.edges]
+            parts.append(_build_table(EDGE_COLUMNS, rows, names=2, is_old=is_old))
     return Group(*parts)
+
+
+def _build_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, names: int, is_old: bool) -> Table:
+    """Return a table whose first so many columns are words, the others figures."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
+    for place, column in enumerate(columns):
+        # Heads of two lines, so that nine columns fit 80 characters.
+        first, _, last = column.rpartition(" ")
+        head = Text(f"{first}\n{last}" if first else last)
+        table.add_column(head, justify="left" if place < names else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row, style="dim" if is_old else "")
+    return table

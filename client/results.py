@@ -633,10 +633,24 @@ class RecentNodeFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class RecentEdgeTime:
+    """Recent time on the edge from ``source`` to ``node``, of so many sampled messages that arrived in the span."""
+
+    source: str
+    node: str
+    messages: int
+    time_us: RecentPercentiles
+
+
+@dataclass(frozen=True, slots=True)
 class RecentStream:
-    """Recent figures of a stream: those of the last ``span_s`` seconds of arrival before ``through``; provisional."""
+    """Recent figures of a stream: those of the last ``span_s`` seconds of arrival before ``through``; provisional.
+
+    ``edges`` are those on which a sampled message was seen.
+    """
 
     stream: str
     through: str
     span_s: int
     nodes: tuple[RecentNodeFigures, ...]
+    edges: tuple[RecentEdgeTime, ...] = ()

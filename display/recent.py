@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from hopwatch.display import texts
-from hopwatch.monitor.results import RECENT_SPAN_S, RecentFigures, RecentLag, RecentNode
+from hopwatch.monitor.results import RECENT_SPAN_S, RecentEdge, RecentFigures, RecentLag, RecentNode
 
 RECENT_COLUMNS: Final = (
     "node",
@@ -20,6 +20,8 @@ RECENT_COLUMNS: Final = (
     "backlog time",
 )
 """Heads of the columns; the first one is words."""
+EDGE_COLUMNS: Final = ("from", "to", "time p50", "time p95", "messages")
+"""Heads of the columns of edges; the first two are words."""
 _SECOND_US: Final = 1_000_000
 
 
@@ -37,6 +39,16 @@ def build_recent_rows(recent: RecentFigures) -> list[tuple[str, ...]]:
         )
         for node in recent.nodes
     ]
+
+
+def build_edge_row(edge: RecentEdge) -> tuple[str, ...]:
+    """Return the row of an edge, in the order of EDGE_COLUMNS."""
+    return edge.source, edge.node, *_format_lags(edge.time_us), texts.format_count(edge.messages)
+
+
+def describe_edge(edge: RecentEdge) -> str:
+    """Return how long messages take on an edge now, in short."""
+    return f"now p95 {texts.format_lag(edge.time_us.p95)}"
 
 
 def describe_traffic(node: RecentNode) -> str:

@@ -133,6 +133,11 @@ class Pathway:
         return edges
 
     @cached_property
+    def named_edges(self) -> tuple[tuple[str, str], ...]:
+        """The edges by the names of their nodes, in order."""
+        return tuple((self.nodes[source], self.nodes[target]) for source, target in np.argwhere(self.edges).tolist())
+
+    @cached_property
     def downstream(self) -> np.ndarray:
         """Return a matrix: true where the column's node lies anywhere downstream of the row's."""
         reach = self.edges.copy()

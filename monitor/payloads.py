@@ -25,6 +25,7 @@ from hopwatch.monitor.kernel.labels import KeyKind, LabelKey, LabelTally
 from hopwatch.monitor.kernel.last_sightings import LastSightings
 from hopwatch.monitor.kernel.naming import Names
 from hopwatch.monitor.kernel.recent import STAMPS, RecentStamps
+from hopwatch.monitor.kernel.recent_messages import SIGHTINGS
 from hopwatch.monitor.kernel.relations import Relation
 from hopwatch.monitor.kernel.seconds import SecondTally
 from hopwatch.monitor.kernel.servers import ServerIds
@@ -268,17 +269,21 @@ class OffsetRun:
 
 def pack_recent(recent: RecentStamps) -> bytes:
     """Return the parcel of recent stamps."""
-    header = {"nodes": recent.nodes, "rows": len(recent.counts), "latest_us": recent.latest_us}
-    return _pack(header, b"".join(column.tobytes() for column in (recent.counts, recent.lags_us, recent.weights)))
+    columns = recent.counts, recent.sightings, recent.lags_us, recent.weights
+    rows = [len(column) for column in columns[:2]]
+    header = {"nodes": recent.nodes, "rows": rows, "latest_us": recent.latest_us}
+    return _pack(header, b"".join(column.tobytes() for column in columns))
 
 
 def unpack_recent(parcel: bytes) -> RecentStamps:
     """Return the recent stamps that were packed."""
     header, body = _unpack(parcel)
     nodes = tuple((stream, node) for stream, node in header["nodes"])
-    counts = np.frombuffer(body, STAMPS, header["rows"])
-    lags_us, weights = np.frombuffer(body[counts.nbytes :], np.int64).reshape(2, -1)
-    return RecentStamps(nodes, counts, lags_us, weights, header["latest_us"])
+    stamped, seen = header["rows"]
+    counts = np.frombuffer(body, STAMPS, stamped)
+    sightings = np.frombuffer(body[counts.nbytes :], SIGHTINGS, seen)
+    lags_us, weights = np.frombuffer(body[counts.nbytes + sightings.nbytes :], np.int64).reshape(2, -1)
+    return RecentStamps(nodes, counts, lags_us, weights, sightings, header["latest_us"])
 
 
 def pack_tally(tally: Tally) -> bytes:

@@ -604,12 +604,25 @@ class RecentNode(NamedTuple):
         return self.backlog * RECENT_SPAN_S / done if done else None
 
 
+class RecentEdge(NamedTuple):
+    """Recent time on the edge from ``source`` to ``node``, of so many sampled messages that arrived in the span."""
+
+    source: str
+    node: str
+    messages: int
+    time_us: RecentLag
+
+
 class RecentFigures(NamedTuple):
-    """Recent figures of a stream: those of the span of RECENT_SPAN_S up to ``through_us``, by arrival; provisional."""
+    """Recent figures of a stream: those of the span of RECENT_SPAN_S up to ``through_us``, by arrival; provisional.
+
+    ``edges`` are those of the pathway on which a sampled message was seen.
+    """
 
     stream: str
     through_us: int
     nodes: tuple[RecentNode, ...]
+    edges: tuple[RecentEdge, ...] = ()
 
     def is_old(self, now_us: int) -> bool:
         """Return whether the figures no longer say how things are, by the wall clock."""
@@ -623,6 +636,7 @@ def recent_to_json(recent: RecentFigures) -> dict[str, Any]:
         "through": format_iso(recent.through_us),
         "span_s": RECENT_SPAN_S,
         "nodes": [_recent_node_to_json(one) for one in recent.nodes],
+        "edges": [one._asdict() | {"time_us": one.time_us._asdict()} for one in recent.edges],
     }
 
 

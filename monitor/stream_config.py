@@ -59,6 +59,11 @@ class StreamConfig:
         return tuple(dict.fromkeys(node for version in self.versions for node in version.pathway.nodes))
 
     @property
+    def known_edges(self) -> tuple[tuple[str, str], ...]:
+        """Edges of all versions, by the names of their nodes."""
+        return tuple(dict.fromkeys(edge for version in self.versions for edge in version.pathway.named_edges))
+
+    @property
     def nodes_by_age(self) -> tuple[str, ...]:
         """Nodes with ids of all versions, in the order in which they came: no later version changes their places."""
         return tuple(dict.fromkeys(node for version in reversed(self.versions) for node in version.pathway.nodes))

@@ -10,6 +10,7 @@ from hopwatch.dashboards import markup
 from hopwatch.dashboards.charts.service_map import draw_map
 from hopwatch.dashboards.context import PageContext
 from hopwatch.dashboards.pages import downloads, filters
+from hopwatch.dashboards.pages.recent_panel import EDGE_HEAD
 from hopwatch.dashboards.queries.models import StreamsOverview
 from hopwatch.dashboards.queries.service_map import ServiceMapQuery
 from hopwatch.dashboards.views import service_map, sheets
@@ -17,7 +18,7 @@ from hopwatch.dashboards.views.address import PageName
 from hopwatch.dashboards.views.service_map import Service, ServiceNode
 from hopwatch.dashboards.views.stream_search import find_streams
 from hopwatch.display import loss, texts
-from hopwatch.display.recent import describe_traffic
+from hopwatch.display.recent import build_edge_row, describe_traffic
 
 COLUMNS: Final = (
     ("Stream", "hw-name"),
@@ -28,6 +29,7 @@ COLUMNS: Final = (
     ("Lag p95", "hw-number"),
     ("Now", "hw-narrow"),
 )
+_EDGE_HEAD: Final = (("Stream", "hw-name"), *EDGE_HEAD)
 NOTE: Final = (
     "A node is shown once, as the worst of its streams, with messages and loss of the newest final minute of each; "
     "a second (/s) and its lag are of now. Dashed: one of several ways, or a card with an old minute."
@@ -71,6 +73,10 @@ def _draw_service(context: PageContext, service: Service) -> None:
     with st.container(border=True, key="service"):
         told = markup.title(f"{service.name}, stream by stream")
         st.html(told + markup.table(COLUMNS, rows, "hw-labels", f"{service.name} in each of its streams"))
+        if edges := [(node.stream, *build_edge_row(edge)) for node in service.worst_first for edge in node.edges]:
+            told = markup.title(f"Time to and from {service.name} now")
+            cells = [[markup.escape_html(cell) for cell in row] for row in edges]
+            st.html(told + markup.table(_EDGE_HEAD, cells, "hw-labels", f"Time to and from {service.name} now"))
 
 
 def _format_row(context: PageContext, name: str, node: ServiceNode) -> tuple[str, ...]:

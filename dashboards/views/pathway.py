@@ -9,7 +9,7 @@ from hopwatch.dashboards.queries.models import Edge, Graph
 from hopwatch.display import loss, texts
 from hopwatch.display.colours import NO_DATA, Mark
 from hopwatch.display.path_times import format_percentiles
-from hopwatch.display.recent import describe_traffic
+from hopwatch.display.recent import describe_edge, describe_traffic
 from hopwatch.display.step_marks import StepNode, StepResult, is_final, mark_node
 from hopwatch.monitor.results import RecentFigures, SpanTimes
 from hopwatch.monitor.texts import loss_bounds
@@ -57,7 +57,7 @@ class Arrow:
     label: str
     description: str
     times: tuple[str, ...] = ()
-    """Percentiles of the time on it; none where nothing was timed."""
+    """Percentiles of the time on it, and what it is now; none where nothing was timed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +98,11 @@ def build_drawing(
         lost = f"{loss.format_node_loss(node)} lost ({loss.format_node_loss_ratio(node)})" if node and node.loss else ""
         after = _format_lost(node, "lost_after", "after it") if node and node.lost_after else ""
         nodes.append(PathwayNode(name, columns[place], rows[place], seen, count, lost, after, now.get(name, "")))
-    times = (
+    times: dict[tuple[str, str], tuple[str, ...]] = (
         {} if span is None else {(one.source, one.node): format_percentiles(one, span.windows) for one in span.times}
     )
+    for edge in recent.edges if recent else ():
+        times[edge.source, edge.node] = (*times.get((edge.source, edge.node), ()), describe_edge(edge))
     arrows = tuple(
         replace(
             _build_arrow(graph, edge, one), times=times.get((graph.nodes[edge.source], graph.nodes[edge.target]), ())

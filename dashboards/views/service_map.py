@@ -18,7 +18,7 @@ from hopwatch.display import loss, texts
 from hopwatch.display.colours import NO_DATA, VERDICT_ORDER, Mark, select_mark
 from hopwatch.display.recent import format_rate
 from hopwatch.display.step_marks import mark_node
-from hopwatch.monitor.results import NodeResult, RecentNode
+from hopwatch.monitor.results import NodeResult, RecentEdge, RecentFigures, RecentNode
 
 MAX_SERVICES: Final = 300
 """Services that are drawn at most, those of the streams that need a person first."""
@@ -29,7 +29,8 @@ _SEVERITY: Final = {select_mark(verdict): place for place, verdict in enumerate(
 class ServiceNode:
     """A service in one stream: its node in the newest final window, and what passes it now; None of what is not known.
 
-    ``age`` says how long ago the window ended, ``is_old`` that this is too long ago.
+    ``age`` says how long ago the window ended, ``is_old`` that this is too long ago. ``edges`` are those to it and from
+    it on which messages were timed in the last seconds.
     """
 
     stream: str
@@ -40,6 +41,7 @@ class ServiceNode:
     messages: int | None
     result: NodeResult | None
     recent: RecentNode | None
+    edges: tuple[RecentEdge, ...] = ()
 
     @property
     def lag_p95_us(self) -> float | None:
@@ -139,12 +141,12 @@ def build_map(standing: StreamsOverview, known: StreamGraphs, now_us: int, strea
     wanted = [named[name] for name in ([stream] if stream else rows) if name in named]
     streams, left_out = _select_streams(wanted, known)
     fresh = [known.recent[one.stream] for one in streams if one.stream in known.recent]
-    recent = {(one.stream, node.node): node for one in fresh if not one.is_old(now_us) for node in one.nodes}
+    recent = {one.stream: one for one in fresh if not one.is_old(now_us)}
     nodes: dict[str, list[ServiceNode]] = {}
     for one in streams:
         row = rows.get(one.stream)
         for name in known.graphs[one.stream].nodes:
-            nodes.setdefault(name, []).append(_build_node(one, name, row, recent.get((one.stream, name))))
+            nodes.setdefault(name, []).append(_build_node(one, name, row, recent.get(one.stream)))
     services = tuple(_build_service(name, of_service) for name, of_service in nodes.items())
     places = {name: place for place, name in enumerate(nodes)}
     return ServiceMap(services, _build_connections(streams, known, places), left_out)
@@ -167,15 +169,19 @@ def _select_streams(wanted: Iterable[StreamSummary], known: StreamGraphs) -> tup
     return chosen, left_out
 
 
-def _build_node(one: StreamSummary, name: str, row: StreamRow | None, recent: RecentNode | None) -> ServiceNode:
+def _build_node(one: StreamSummary, name: str, row: StreamRow | None, recent: RecentFigures | None) -> ServiceNode:
     """Return a node of a stream; ``row`` is the stream's in the overview, if it is there."""
+    now = next((node for node in recent.nodes if node.node == name), None) if recent else None
+    edges = tuple(edge for edge in recent.edges if name in (edge.source, edge.node)) if recent else ()
     if one.newest is None:
-        return ServiceNode(one.stream, NO_DATA, None, "", is_old=False, messages=None, result=None, recent=recent)
+        return ServiceNode(
+            one.stream, NO_DATA, None, "", is_old=False, messages=None, result=None, recent=now, edges=edges
+        )
     at_us = one.newest.window_start_us
     result = next((each for each in one.newest.nodes if each.node == name), None)
     mark = mark_node(result, is_final=True).mark if result else NO_DATA
     age, is_old = (row.age, row.is_old) if row else ("", False)
-    return ServiceNode(one.stream, mark, at_us, age, is_old, result.seen if result else None, result, recent)
+    return ServiceNode(one.stream, mark, at_us, age, is_old, result.seen if result else None, result, now, edges)
 
 
 def _build_service(name: str, nodes: Sequence[ServiceNode]) -> Service:

@@ -1,4 +1,4 @@
-"""Tracker of recent figures: keeps the stamps of the last seconds, and says what is new of each stream."""
+"""Tracker of recent figures: keeps stamps and messages of the last seconds, and says what is new of each stream."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from typing import Final
 
 import numpy as np
 
-from hopwatch.monitor.kernel.recent import NO_TRAFFIC, RecentStamps, RecentTraffic, summarize_stamps
+from hopwatch.monitor.kernel.recent import (
+    NO_TRAFFIC,
+    RecentStamps,
+    RecentTraffic,
+    summarize_edges,
+    summarize_stamps,
+)
+from hopwatch.monitor.kernel.recent_messages import MAX_EDGE_S, NO_SIGHTINGS, RecentMessages, measure_edges
 from hopwatch.monitor.results import RECENT_SPAN_S, RecentFigures, RecentNode
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.limits import WINDOW_US
@@ -22,9 +29,10 @@ _SECOND_US: Final = 1_000_000
 
 @dataclass(slots=True)
 class RecentTracker:
-    """Stamps of the last seconds of arrival, without observations; after a restart it begins with none."""
+    """Stamps and sampled messages of the last seconds of arrival; after a restart it begins with none."""
 
     parts: list[RecentStamps] = field(default_factory=list)
+    messages: list[RecentMessages] = field(default_factory=list)
     renewed_s: dict[str, int] = field(default_factory=dict)
     """The end of the span of each stream's figures, s."""
     through_us: int = 0
@@ -33,7 +41,8 @@ class RecentTracker:
     def absorb(self, parts: Iterable[RecentStamps], through_us: int) -> None:
         """Take the stamps of a micro-batch, which has read all that arrived up to a moment, if not less."""
         came = list(parts)
-        self.parts += [part for part in came if len(part.counts)]
+        self.parts += [part._replace(sightings=NO_SIGHTINGS) for part in came if len(part.counts)]
+        self.messages += [RecentMessages(part.nodes, part.sightings) for part in came if len(part.sightings)]
         latest_us = max((part.latest_us for part in came), default=0)
         self.through_us = max(self.through_us, min(latest_us, through_us))
 
@@ -49,19 +58,22 @@ class RecentTracker:
         """
         through_s = (self.through_us - MARGIN_US) // _SECOND_US
         self.parts = [part for part in self.parts if part.counts["second"].max() >= through_s - RECENT_SPAN_S]
+        self.messages = [part for part in self.messages if part.sightings["second"].max() >= through_s - MAX_EDGE_S]
         due = sorted(streams, key=lambda stream: self.renewed_s.get(stream, 0))[:MAX_STREAMS_PER_BATCH]
         if not self.through_us or not due:
             return
         traffic = summarize_stamps(_select_streams(self.parts, frozenset(due)), through_s)
         start_us = through_s * _SECOND_US // WINDOW_US * WINDOW_US
-        for stream in due:
+        configs = {stream: rules[stream].at(start_us) for stream in due}
+        named = {stream: config.pathway.named_edges for stream, config in configs.items() if not config.is_removed}
+        edges = summarize_edges([*measure_edges(self.messages, named, through_s)])
+        for stream, config in configs.items():
             self.renewed_s[stream] = through_s
-            config = rules[stream].at(start_us)
             nodes = () if config.is_removed else config.pathway.declared
             in_flight = sum_backlog(stream)
             backlog = {node: in_flight.get(node, 0) for node in config.pathway.nodes}
             figures = [_build_node(node, traffic.get((stream, node), NO_TRAFFIC), backlog.get(node)) for node in nodes]
-            yield RecentFigures(stream, through_s * _SECOND_US, tuple(figures))
+            yield RecentFigures(stream, through_s * _SECOND_US, tuple(figures), edges.get(stream, ()))
 
 
 def _build_node(node: str, traffic: tuple[RecentTraffic, ...], backlog: int | None) -> RecentNode:

@@ -1,19 +1,27 @@
 """Recent stamps: throughput and lag of each node in the last seconds of arrival; SEMANTICS, "Recent figures".
 
-Stamps are counted exactly, lags are sampled: what a second of one node costs is bounded, whatever its traffic. Nothing
-of it decides on a window.
+Stamps are counted exactly, lags and messages are sampled: what a second of one node costs is bounded, whatever its
+traffic. Nothing of it decides on a window.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hopwatch.monitor.results import RECENT_SPAN_S, RecentLag
+from hopwatch.monitor.kernel.masks import fold
+from hopwatch.monitor.kernel.recent_messages import (
+    NO_SIGHTINGS,
+    EdgeTimes,
+    MessageSample,
+    build_sightings,
+    keep_smallest,
+)
+from hopwatch.monitor.results import RECENT_SPAN_S, RecentEdge, RecentLag
 from hopwatch.probes.contract.batch import MetricsStamp, Outcome
 from hopwatch.probes.contract.lag_histograms import PackedLags, parse_histogram
 from hopwatch.probes.contract.limits import NOT_STAMPED
@@ -48,8 +56,12 @@ Packed = bytes | memoryview
 
 
 class BatchStamps(NamedTuple):
-    """Lags in and out of the observations of a batch, and their outcomes, packed as on the wire: each may be empty."""
+    """Ids, lags in and out, and outcomes of the observations of a batch, packed as on the wire.
 
+    All but the ids may be empty.
+    """
+
+    message_ids: Packed
     lag_in_us: Packed
     lag_out_us: Packed
     outcome: Packed
@@ -59,14 +71,15 @@ class RecentStamps(NamedTuple):
     """Stamps of some nodes by second of arrival, with samples of their lags.
 
     ``nodes`` are (stream, node). ``counts`` has the dtype STAMPS; ``lags_us`` has the lags of each of its rows, one
-    after the other, and ``weights`` for how many stamps each stands, shape (lags,). ``latest_us`` is the latest arrival
-    of any record, 0 without one.
+    after the other, and ``weights`` for how many stamps each stands, shape (lags,). ``sightings``, of dtype SIGHTINGS,
+    are of the sampled messages. ``latest_us`` is the latest arrival of any record, 0 without one.
     """
 
     nodes: tuple[tuple[str, str], ...]
     counts: NDArray[np.void]
     lags_us: NDArray[np.int64]
     weights: NDArray[np.int64]
+    sightings: NDArray[np.void] = NO_SIGHTINGS
     latest_us: int = 0
 
 
@@ -112,6 +125,14 @@ class _SecondSample:
 
 
 @dataclass(slots=True)
+class _Second:
+    """Samples of one second: of each side of a node, and of its messages."""
+
+    sides: dict[tuple[str, str, int], _SecondSample] = field(default_factory=dict)
+    messages: dict[tuple[str, str], MessageSample] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class _SmallBatches:
     """Small batches of a node that arrived in one second, one after the other, with nothing left out."""
 
@@ -130,7 +151,7 @@ class RecentSampler:
 
     def __init__(self) -> None:
         """Start empty."""
-        self._seconds: dict[int, dict[tuple[str, str, int], _SecondSample]] = {}
+        self._seconds: dict[int, _Second] = {}
         self._small: dict[tuple[int, str, str, bool], _SmallBatches] = {}
         self._newest = 0
         self._latest_us = 0
@@ -161,8 +182,12 @@ class RecentSampler:
     def _add_stamps(  # noqa: PLR0913 - batches, and where they are from
         self, stream: str, node: str, second: int, stamps: Sequence[BatchStamps], step: int, *, is_one_sided: bool
     ) -> None:
-        """Count the stamps of batches, and take each lag of so many."""
+        """Count the stamps of batches, take each lag of so many, and sample their messages."""
         *sides_us, is_stopped = _read_stamps(stamps, np.array(is_one_sided))
+        of_second = self._open_second(second)
+        if of_second is not None:
+            messages = of_second.messages.setdefault((stream, node), MessageSample())
+            messages.add(build_sightings(_hash_ids(stamps), *sides_us))
         for side, lags_us in enumerate(sides_us):
             taken_us = lags_us[::step]
             taken_us = taken_us[taken_us != NOT_STAMPED]
@@ -193,35 +218,41 @@ class RecentSampler:
         lags_us: NDArray[np.int64],
         weights: NDArray[np.int64],
     ) -> None:
+        of_second = self._open_second(second)
+        if of_second is not None:
+            of_second.sides.setdefault((stream, node, side), _SecondSample()).add(stamps, lags_us, weights)
+
+    def _open_second(self, second: int) -> _Second | None:
+        """Return what is gathered of a second; None of one that is too old by now."""
         if second <= self._newest - MAX_SECONDS:
-            return
+            return None
         of_second = self._seconds.get(second)
         if of_second is None:
-            of_second = self._seconds[second] = {}
+            of_second = self._seconds[second] = _Second()
             self._newest = max(self._newest, second)
             for old in [one for one in self._seconds if one <= self._newest - MAX_SECONDS]:
                 del self._seconds[old]
-        sample = of_second.get((stream, node, side))
-        if sample is None:
-            sample = of_second[stream, node, side] = _SecondSample()
-        sample.add(stamps, lags_us, weights)
+        return of_second
 
     def collect(self) -> RecentStamps:
         """Return what was gathered."""
         after = max([self._newest, *(second for second, *_ in self._small)]) - MAX_SECONDS
         small = {key: one for key, one in self._small.items() if key[0] > after}
         seconds = [(second, of_second) for second, of_second in self._seconds.items() if second > after]
-        sampled = [(second, *of) for second, of_second in seconds for of in of_second.items()]
+        sampled = [(second, *of) for second, of_second in seconds for of in of_second.sides.items()]
+        # A node with sampled messages has stamps.
         places = _number_nodes([*(key[:2] for _, key, _ in sampled), *(key[1:3] for key in small)])
         rows = [
             (places[stream, node], side, second, one.stamps, one.kept) for second, (stream, node, side), one in sampled
         ]
-        counts, lags_us = _count_small(small, places)
+        counts, lags_us, sightings = _count_small(small, places)
+        sightings = keep_smallest(np.concatenate([sightings, *_place_sightings(seconds, places)]))
         return RecentStamps(
             tuple(places),
             np.concatenate([np.array(rows, STAMPS), counts]),
             np.concatenate([*(part for *_, one in sampled for part in one.lags_us), lags_us]),
             np.concatenate([*(part for *_, one in sampled for part in one.weights), np.ones(len(lags_us), np.int64)]),
+            sightings,
             self._latest_us,
         )
 
@@ -231,21 +262,38 @@ def _number_nodes(named: Iterable[tuple[str, str]]) -> dict[tuple[str, str], int
     return {node: place for place, node in enumerate(dict.fromkeys(named))}
 
 
+def _place_sightings(
+    seconds: Iterable[tuple[int, _Second]], places: Mapping[tuple[str, str], int]
+) -> Iterator[NDArray[np.void]]:
+    """Yield the sightings of samples, with their nodes and seconds."""
+    for second, of_second in seconds:
+        for node, sample in of_second.messages.items():
+            if sample.kept:
+                sightings = np.concatenate(sample.parts)
+                sightings["second"], sightings["node"] = second, places[node]
+                yield sightings
+
+
 def _count_small(
     small: Mapping[tuple[int, str, str, bool], _SmallBatches], places: Mapping[tuple[str, str], int]
-) -> tuple[NDArray[np.void], NDArray[np.int64]]:
-    """Return the stamps of small batches, of dtype STAMPS, and all their lags: of all nodes and seconds at once."""
+) -> tuple[NDArray[np.void], NDArray[np.int64], NDArray[np.void]]:
+    """Return the stamps of small batches, of dtype STAMPS, all their lags, and their sightings."""
     key = np.repeat(np.arange(len(small)), [one.observations for one in small.values()])
     is_one_sided = np.array([key[-1] for key in small], bool)[key]
-    lag_in_us, lag_out_us, is_stopped = _read_stamps([one for of in small.values() for one in of.stamps], is_one_sided)
+    stamps = [one for of in small.values() for one in of.stamps]
+    lag_in_us, lag_out_us, is_stopped = _read_stamps(stamps, is_one_sided)
     chosen = lag_in_us != NOT_STAMPED, lag_out_us != NOT_STAMPED, is_stopped
     counts = np.zeros((SIDES, len(small)), STAMPS)
-    counts["node"] = [places[stream, node] for _, stream, node, _ in small]
+    node = np.array([places[stream, node] for _, stream, node, _ in small], np.int64)
+    second = np.array([second for second, *_ in small], np.int64)
+    counts["node"], counts["second"] = node, second
     counts["side"] = np.arange(SIDES)[:, None]
-    counts["second"] = [second for second, *_ in small]
     counts["stamps"] = [np.bincount(key[is_chosen], minlength=len(small)) for is_chosen in chosen]
     counts["lags"][:_STOPPED] = counts["stamps"][:_STOPPED]
-    return counts[counts["stamps"] > 0], np.concatenate([lag_in_us[chosen[0]], lag_out_us[chosen[1]]])
+    sightings = build_sightings(_hash_ids(stamps), lag_in_us, lag_out_us)
+    is_seen = chosen[0] | chosen[1]
+    sightings["node"], sightings["second"] = node[key[is_seen]], second[key[is_seen]]
+    return counts[counts["stamps"] > 0], np.concatenate([lag_in_us[chosen[0]], lag_out_us[chosen[1]]]), sightings
 
 
 def summarize_stamps(parts: Sequence[RecentStamps], through_s: int) -> dict[tuple[str, str], tuple[RecentTraffic, ...]]:
@@ -269,10 +317,27 @@ def summarize_stamps(parts: Sequence[RecentStamps], through_s: int) -> dict[tupl
     return {node: tuple(traffic[place * SIDES : (place + 1) * SIDES]) for node, place in places.items()}
 
 
+def summarize_edges(edges: Sequence[EdgeTimes]) -> dict[str, tuple[RecentEdge, ...]]:
+    """Return the recent times on the edges of each stream, in their order."""
+    keys = np.repeat(np.arange(len(edges)), [len(one.times_us) for one in edges])
+    times_us = np.concatenate([NO_STAMPS.lags_us, *(one.times_us for one in edges)])
+    found: dict[str, tuple[RecentEdge, ...]] = {}
+    for one, time_us in zip(edges, _find_percentiles(len(edges), keys, times_us, np.ones_like(times_us)), strict=True):
+        if time_us is not None:
+            edge = RecentEdge(one.source, one.node, len(one.times_us), time_us)
+            found[one.stream] = (*found.get(one.stream, ()), edge)
+    return found
+
+
 def _fill_fields(stamps: BatchStamps, count: int) -> BatchStamps:
     """Return the stamps of a batch of so many observations with no field empty."""
-    lag_in_us, lag_out_us, outcome = stamps
-    return BatchStamps(lag_in_us or _NO_LAG * count, lag_out_us or _NO_LAG * count, outcome or _PASSED * count)
+    ids, lag_in_us, lag_out_us, outcome = stamps
+    return BatchStamps(ids, lag_in_us or _NO_LAG * count, lag_out_us or _NO_LAG * count, outcome or _PASSED * count)
+
+
+def _hash_ids(stamps: Sequence[BatchStamps]) -> NDArray[np.uint64]:
+    """Return the hash of the id of each observation, shape (observations,)."""
+    return fold(np.frombuffer(_join_packed([one.message_ids for one in stamps]), "<u8").reshape(-1, 2))
 
 
 def _join_packed(parts: Sequence[Packed]) -> Packed:
@@ -288,7 +353,10 @@ def _read_stamps(
     What is deferred has no lag in, and what did not pass no lag out; at a node that stamps one side, each lag stands
     for both. Shape (observations,).
     """
-    lag_in_us, lag_out_us = (np.frombuffer(_join_packed([one[side] for one in stamps]), "<i8") for side in range(2))
+    lag_in_us, lag_out_us = (
+        np.frombuffer(_join_packed(column), "<i8")
+        for column in ([one.lag_in_us for one in stamps], [one.lag_out_us for one in stamps])
+    )
     outcome = np.frombuffer(_join_packed([one.outcome for one in stamps]), np.uint8)
     if np.any(is_one_sided):
         sides_us = lag_in_us, lag_out_us

@@ -102,6 +102,13 @@ RECENT_LAG: Final = Metric(
     f"arrival; provisional. {_NEVER}",
     (STREAM, NODE, STAMP, QUANTILE),
 )
+EDGE_TIME: Final = Metric(
+    "hopwatch_edge_recent_time_seconds",
+    MetricType.SUMMARY,
+    "How long messages took from their departure from a source to their arrival at a node, of those that arrived in "
+    f"the last ten seconds; of a sample, by the clocks of both, and provisional. {_NEVER}",
+    (STREAM, Label("source"), NODE, QUANTILE),
+)
 RECENT_RATE: Final = _gauge(
     "hopwatch_node_recent_messages_per_second",
     "Messages that a node stamped a second, in the last ten seconds of arrival; provisional.",
@@ -309,6 +316,7 @@ NODE_METRICS: Final = (
     BACKLOG,
     BACKLOG_TIME,
 )
+EDGE_METRICS: Final = (EDGE_TIME,)
 STREAM_METRICS: Final = (
     END_TO_END_LAG,
     LOSS,
@@ -355,4 +363,4 @@ MONITOR_METRICS: Final = (
     STORE_READ,
     FOLDED,
 )
-ALL_METRICS: Final = (*STREAM_METRICS, *NODE_METRICS, *MONITOR_METRICS)
+ALL_METRICS: Final = (*STREAM_METRICS, *NODE_METRICS, *EDGE_METRICS, *MONITOR_METRICS)

@@ -6,11 +6,14 @@ wants another choice moves a stream up in ``hopwatch.toml``. All streams come be
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate, compress
 from typing import Final
 
-from hopwatch.monitor.metrics.catalog import MONITOR_METRICS, NODE_METRICS, STREAM_METRICS
+from hopwatch.monitor.metrics.catalog import EDGE_METRICS, MONITOR_METRICS, NODE_METRICS, STREAM_METRICS
+from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.metrics.metric import Metric
 
 
@@ -19,9 +22,10 @@ def _count_series(metrics: Iterable[Metric]) -> int:
 
 
 SERIES_PER_NODE: Final = _count_series(NODE_METRICS)
+SERIES_PER_EDGE: Final = _count_series(EDGE_METRICS)
 SERIES_PER_STREAM: Final = _count_series(STREAM_METRICS)
 MONITOR_SERIES: Final = _count_series(MONITOR_METRICS)
-"""Series of a node, a stream and the monitor itself at most."""
+"""Series of a node, an edge, a stream and the monitor itself at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +37,29 @@ class FoldingPlan:
     folded_series: int
 
 
-def plan_folding(nodes: Mapping[str, Sequence[str]], most_series: int) -> FoldingPlan:
+def count_edges(config: StreamConfig) -> dict[str, int]:
+    """Return the nodes of all versions of a stream, in order, with the number of edges to each."""
+    targets = Counter(target for _, target in config.known_edges)
+    return {node: targets[node] for node in config.known_nodes}
+
+
+def plan_folding(nodes: Mapping[str, Mapping[str, int]], most_series: int) -> FoldingPlan:
     """Return what is shown by its name, so that there are at most ``most_series`` in all.
 
-    ``nodes`` are those of each stream, in the order of the configuration.
+    ``nodes`` are those of each stream, in the order of the configuration, with the number of edges to each.
     """
     room = most_series - MONITOR_SERIES - SERIES_PER_STREAM - SERIES_PER_NODE
     streams = list(nodes)[: room // SERIES_PER_STREAM]
-    room_for_nodes = (room - len(streams) * SERIES_PER_STREAM) // SERIES_PER_NODE
-    named: dict[str, frozenset[str]] = {}
-    for stream in streams:
-        of_stream = nodes[stream][:room_for_nodes]
-        room_for_nodes -= len(of_stream)
-        named[stream] = frozenset(of_stream)
-    folded_nodes = sum(map(len, nodes.values())) - sum(map(len, named.values()))
-    folded = (len(nodes) - len(streams)) * SERIES_PER_STREAM + folded_nodes * SERIES_PER_NODE
-    return FoldingPlan(frozenset(streams), named, folded)
+    room_for_nodes = room - len(streams) * SERIES_PER_STREAM
+    series = [
+        (stream, node, SERIES_PER_NODE + edges * SERIES_PER_EDGE)
+        for stream, of_stream in nodes.items()
+        for node, edges in of_stream.items()
+    ]
+    # The first node without room ends it, so that no later one is named before it.
+    fits = [total <= room_for_nodes for total in accumulate(count for *_, count in series)]
+    named: dict[str, set[str]] = {stream: set() for stream in streams}
+    for stream, node, _ in compress(series, fits):
+        named[stream].add(node)
+    folded = (len(nodes) - len(streams)) * SERIES_PER_STREAM + sum(count for *_, count in series[sum(fits) :])
+    return FoldingPlan(frozenset(streams), {stream: frozenset(names) for stream, names in named.items()}, folded)

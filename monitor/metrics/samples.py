@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Final, TypeVar
 
 from hopwatch.monitor.metrics import catalog
 from hopwatch.monitor.metrics.counters import NODE_COLUMNS, STREAM_COLUMNS
 from hopwatch.monitor.metrics.snapshot import MetricsSnapshot
-from hopwatch.monitor.results import OTHER, UNINFORMATIVE, NodeResult, Quantiles, RecentNode, Verdict, WindowResult
+from hopwatch.monitor.results import (
+    OTHER,
+    UNINFORMATIVE,
+    NodeResult,
+    Quantiles,
+    RecentFigures,
+    RecentLag,
+    RecentNode,
+    Verdict,
+    WindowResult,
+)
 from hopwatch.monitor.selftest.summary import SelftestSummary
 from hopwatch.probes.metrics.metric import MAX_OPEN_SERIES, Metric, Sample
 
@@ -108,9 +118,8 @@ def _all_node_samples(known: MetricsSnapshot, recent: Mapping[str, WindowResult]
                 yield from _node_samples((stream, result.node), result)
             else:
                 others.append(result)
-        for now in known.recent[stream].nodes if stream in known.recent else ():
-            if now.node in named:
-                yield from _recent_samples((stream, now.node), now)
+        if stream in known.recent:
+            yield from _all_recent_samples(known.recent[stream], named)
     if known.plan.folded_series:
         yield from _folded_node_samples(others, other_totals)
 
@@ -126,14 +135,28 @@ def _node_samples(place: tuple[str, str], result: NodeResult) -> Iterator[Sample
     yield Sample(catalog.NODE_DEFERRED, place, result.deferred)
 
 
+def _quantile_samples(metric: Metric, place: tuple[str, ...], lag: RecentLag) -> Iterator[Sample]:
+    for quantile, lag_us in zip(catalog.QUANTILE.values, lag, strict=True):
+        yield Sample(metric, (*place, quantile), lag_us / _US)
+
+
+def _all_recent_samples(recent: RecentFigures, named: Collection[str]) -> Iterator[Sample]:
+    for node in recent.nodes:
+        if node.node in named:
+            yield from _recent_samples((recent.stream, node.node), node)
+    for edge in recent.edges:
+        if edge.node in named:
+            yield from _quantile_samples(catalog.EDGE_TIME, (recent.stream, edge.source, edge.node), edge.time_us)
+
+
 def _recent_samples(place: tuple[str, str], node: RecentNode) -> Iterator[Sample]:
     for stamp, rate, lag in (
         ("in", node.arrived_per_s, node.lag_in_us),
         ("out", node.departed_per_s, node.lag_out_us),
     ):
         yield Sample(catalog.RECENT_RATE, (*place, stamp), rate)
-        for quantile, lag_us in zip(catalog.QUANTILE.values, lag or (), strict=False):
-            yield Sample(catalog.RECENT_LAG, (*place, stamp, quantile), lag_us / _US)
+        if lag is not None:
+            yield from _quantile_samples(catalog.RECENT_LAG, (*place, stamp), lag)
     if node.backlog is not None:
         yield Sample(catalog.BACKLOG, place, node.backlog)
     if node.backlog_s is not None:

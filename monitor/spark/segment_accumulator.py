@@ -205,7 +205,7 @@ def _sample_stamps(
     for told in view.metrics:
         sampler.add_packet(*place, MetricsStamp(told.stamp), told.count, bytes(data[slice(*told.lag_histogram)]))
     if view.kind == BatchKind.OBSERVATIONS:
-        whole, spans = memoryview(data), (view.lag_in_us, view.lag_out_us, view.outcome)
+        whole, spans = memoryview(data), (view.message_ids, view.lag_in_us, view.lag_out_us, view.outcome)
         stamps = BatchStamps(*(whole[span.start : span.end] for span in spans))
         is_one_sided = pathway.stamps[pathway.nodes.index(view.node)] != "both"
         sampler.add_batch(*place, stamps, view.count, is_one_sided=is_one_sided)

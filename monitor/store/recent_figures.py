@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from hopwatch.monitor.results import RecentFigures, RecentLag, RecentNode
+from hopwatch.monitor.results import RecentEdge, RecentFigures, RecentLag, RecentNode
 from hopwatch.monitor.store import dialect, tables
 
 _column = tables.recent_figures.c
@@ -17,7 +17,7 @@ _column = tables.recent_figures.c
 def save_recent(connection: Connection, recent: Sequence[RecentFigures]) -> None:
     """Write the figures of some streams in place of those of before."""
     if recent:
-        rows = [{"stream": one.stream, "through_us": one.through_us, "nodes": json.dumps(one.nodes)} for one in recent]
+        rows = [one._asdict() | {"nodes": json.dumps(one.nodes), "edges": json.dumps(one.edges)} for one in recent]
         connection.execute(dialect.upsert(connection, tables.recent_figures), rows)
 
 
@@ -33,7 +33,12 @@ def read_all_recent(connection: Connection) -> dict[str, RecentFigures]:
 
 
 def _parse_figures(row: Row[*tuple[Any, ...]]) -> RecentFigures:
-    return RecentFigures(row.stream, row.through_us, tuple(_parse_node(one) for one in json.loads(row.nodes)))
+    nodes = tuple(_parse_node(one) for one in json.loads(row.nodes))
+    edges = tuple(
+        RecentEdge(source, node, messages, RecentLag(*time_us))
+        for source, node, messages, time_us in json.loads(row.edges or "[]")
+    )
+    return RecentFigures(row.stream, row.through_us, nodes, edges)
 
 
 def _parse_node(packed: list[Any]) -> RecentNode:

@@ -31,7 +31,7 @@ from hopwatch.monitor.kernel.count_lags import CountLags
 from hopwatch.monitor.kernel.tally import NEVER_US, NodeLags
 from hopwatch.monitor.results import NodeResult, NodeRollUp, PathTime, Quantiles, Status
 
-SCHEMA_VERSION: Final = "0030"
+SCHEMA_VERSION: Final = "0031"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 FINAL_STATUSES: Final = tuple(status.value for status in Status if status.is_final)
@@ -257,6 +257,7 @@ recent_figures: Final = Table(
     Column("stream", ExactText(), primary_key=True),
     Column("through_us", BigInteger, nullable=False),
     Column("nodes", Text, nullable=False, comment="JSON: what each node stamped in the span, its lags and its backlog"),
+    Column("edges", Text, comment="JSON: times on the edges, null of what was written before"),
 )
 
 second_counts: Final = Table(

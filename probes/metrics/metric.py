@@ -45,10 +45,10 @@ class Metric:
 
     @property
     def series(self) -> int:
-        """Number of series at most for one stream, one node, or the monitor itself."""
+        """Number of series at most for one stream, one node, one edge, or the monitor itself."""
         closed = prod(len(label.values) for label in self.labels if label.values)
         more = 2 if self.type is MetricType.HISTOGRAM else 0
-        is_open = any(not label.values and label.name not in {"stream", "node"} for label in self.labels)
+        is_open = any(not label.values and label.name not in {"stream", "source", "node"} for label in self.labels)
         return closed * (MAX_OPEN_SERIES + 1 if is_open else 1) + more
 
 

@@ -35,6 +35,7 @@ def test_each_node_has_a_line(workspace: Workspace, capsys: Captured) -> None:
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()]
     assert " ".join(lines[0]) == "orders: 10 s of arrival up to 2026-01-01 00:10:00 UTC, 4 s ago"
     assert " ".join(lines[4]) == "a 201 200 1.0 s 1.5 s 1.1 s 1.6 s 600 3.0 s"
+    assert " ".join(lines[-7]) == "a b 20.0 ms 45.0 ms 640"
     assert " ".join(lines[-2]) == f"x 0 0 {NONE} {NONE} {NONE} {NONE} 4 no end"
     assert " ".join(lines[-1]) == f"n 1.5 0 {NONE} {NONE} {NONE} {NONE} ? {NONE}"
 
@@ -69,6 +70,12 @@ def test_json_has_the_streams_with_figures(workspace: Workspace, capsys: Capture
         "backlog": 4,
         "backlog_s": None,
     }
+    assert told["edges"] == []
+    save_recent(workspace.store_url, recent_figures("other", ("x", "n")))
+    assert workspace.run("top", "--json") == 0
+    (told,) = json.loads(capsys.readouterr().out)["streams"]
+    time_us = {"p50": 20_000, "p95": 45_000, "p99": 60_000}
+    assert told["edges"] == [{"source": "x", "node": "n", "messages": 640, "time_us": time_us}]
 
 
 def test_on_a_terminal_they_are_read_again_until_ctrl_c(

@@ -121,6 +121,15 @@ def test_recent_figures_stand_where_each_stream_has_them() -> None:
     assert get_service(draw(window(9), recent=old), "b").rate == "1,000/min"
 
 
+def test_edges_to_and_from_a_service_are_those_that_are_timed_now() -> None:
+    """Of each of its streams; old figures say nothing of now."""
+    recent = {"orders": recent_figures(nodes=("a", "b", "c", "d"), through_us=NOW_US)}
+    (node,) = get_service(draw(window(9), recent=recent), "b").nodes
+    assert [(edge.source, edge.node) for edge in node.edges] == [("a", "b"), ("b", "c")]
+    old = {"orders": recent_figures(through_us=NOW_US - 61_000_000)}
+    assert get_service(draw(window(9), recent=old), "b").nodes[0].edges == ()
+
+
 def test_a_service_with_an_old_minute_says_so() -> None:
     """A figure of then is none of now."""
     assert get_service(draw(window(0), window(9, stream="clicks", names=("c",))), "a").old == "⚠ 11 min 0 s ago"
@@ -212,6 +221,8 @@ def test_the_page_shows_what_passes_now(tmp_path: Path) -> None:
     told = read_page(open_map(url, node="b"))
     assert 'aria-label="b: CLEAN, 1 stream, 201/s, p95 1.6 s"' in told
     assert "1.6 s 201/s, p95 1.6 s" in plain(told)
+    assert "Time to and from b now" in plain(told)
+    assert "orders a b 20.0 ms 45.0 ms 640" in plain(told)
 
 
 def test_names_on_the_map_are_text(tmp_path: Path) -> None:

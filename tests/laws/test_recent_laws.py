@@ -23,8 +23,9 @@ from hopwatch.monitor.kernel.recent import (
     RecentStamps,
     summarize_stamps,
 )
+from hopwatch.monitor.kernel.recent_messages import MAX_SECOND_MESSAGES, RecentMessages, measure_edges
 from hopwatch.monitor.pathway import Pathway
-from hopwatch.monitor.payloads import unpack_recent
+from hopwatch.monitor.payloads import pack_recent, unpack_recent
 from hopwatch.monitor.results import RecentFigures, RecentLag
 from hopwatch.monitor.row_kinds import RECENT_ROW
 from hopwatch.monitor.spark.decoder import decode_segments
@@ -32,7 +33,7 @@ from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.batch import Batch, MetricsStamp, Outcome
 from hopwatch.probes.contract.lag_histograms import count_lags
 from hopwatch.probes.contract.limits import NOT_STAMPED
-from tests.model.recent import Seen, end_of_span, figures, percentiles
+from tests.model.recent import Seen, edge_figures, end_of_span, figures, percentiles
 from tests.support.recent import pack_stamps
 from tests.support.spool import WINDOW_POLICY, at_us, observation_batch, pack_lags, write_segment
 
@@ -41,6 +42,7 @@ RULES: Final = {
     "orders": StreamConfig(Pathway.parse("a -> b -> c", stamps={"c": "in"}), WINDOW_POLICY),
     "silent": StreamConfig(Pathway.parse("x -> y"), WINDOW_POLICY),
 }
+EDGES: Final = (("a", "b"), ("b", "c"))
 NO_LAGS: Final = np.empty(0, np.int64)
 
 lags = st.one_of(st.none(), st.integers(-5, 60_000_000), st.sampled_from([2**62, -(2**62)]))
@@ -51,10 +53,10 @@ outcomes = st.sampled_from([0, 0, 0, 1, 2, 3])
 def batches(draw: st.DrawFn) -> list[Seen]:
     """Draw a batch: observations of a node that arrived together, each of which that passed has a stamp."""
     node, arrival_us = draw(st.sampled_from(NODES)), at_us(70) + draw(st.integers(0, 25_000_000))
-    seen = []
+    seen: list[Seen] = []
     for lag_in_us, lag_out_us, outcome in draw(st.lists(st.tuples(lags, lags, outcomes), min_size=1, max_size=6)):
         has_stamp = outcome or lag_in_us is not None or lag_out_us is not None
-        seen.append(Seen(node, arrival_us, lag_in_us if has_stamp else 7, lag_out_us, outcome))
+        seen.append(Seen(node, arrival_us, lag_in_us if has_stamp else 7, lag_out_us, outcome, len(seen)))
     return seen
 
 
@@ -101,6 +103,9 @@ def test_figures_are_those_of_the_model(drawn: list[list[Seen]], tasks: int, bac
         expected = figures(seen, node.node, end_s, one_side=node.node == "c")
         assert {name: getattr(node, name) for name in expected} == expected
         assert node.backlog == (backlog if node.node == "b" else 0)
+    assert {edge[:2]: edge[2:] for edge in found.edges} == {
+        edge: told for edge in EDGES if (told := edge_figures(seen, edge, end_s, one_sided={"c"}))
+    }
 
 
 @given(drawn=st.lists(batches(), min_size=2, max_size=12))
@@ -145,6 +150,43 @@ def test_stamps_are_counted_and_lags_are_sampled_evenly(size: int, batches_a_sec
         assert side.lag_us is not None
         ranks = np.searchsorted(ordered, np.array(side.lag_us) - more_us) / len(ordered)
         assert np.abs(ranks - (0.5, 0.95, 0.99)).max() < 0.02
+
+
+@pytest.mark.parametrize(("size_of_a", "size_of_b"), [(10, 10), (5_000, 7), (7, 5_000), (15_000, 500)])
+def test_times_on_edges_are_sampled_evenly(size_of_a: int, size_of_b: int) -> None:
+    """Both nodes keep the same messages, in batches of any size: p50 is off by less than 15 ranks of a hundred."""
+    chance, sampler, count = np.random.default_rng(11), RecentSampler(), 30_000
+    times_us = chance.lognormal(13, 1, count).astype(np.int64)
+    left_us = chance.integers(0, 2_000_000, count)
+    for node, size, lags_us in (("a", size_of_a, left_us), ("b", size_of_b, left_us + times_us)):
+        for first in range(0, count, size):
+            of_batch = lags_us[first : first + size]
+            stamps = pack_stamps(of_batch, of_batch, first_id=first)
+            second = first * 15 // count
+            place = second * 1_000_000 + (node == "b") * 400_000
+            sampler.add_batch("orders", node, place, stamps, len(of_batch), is_one_sided=False)
+    kept = unpack_recent(pack_recent(sampler.collect()))
+    (edge,) = measure_edges([RecentMessages(kept.nodes, kept.sightings)], {"orders": [("a", "b")]}, 15)
+    assert set(edge.times_us.tolist()) <= set(times_us.tolist())
+    assert len(edge.times_us) >= 64
+    assert len(kept.sightings) <= 2 * 15 * MAX_SECOND_MESSAGES
+    rank = np.mean(np.sort(times_us) <= np.median(edge.times_us))
+    assert abs(rank - 0.5) < 0.15
+
+
+def test_a_message_on_its_way_for_too_long_has_no_time_on_the_edge() -> None:
+    """A departure is known for a minute of arrival, and what has arrived before the span does not count."""
+    sampler, lags_us = RecentSampler(), np.array([5], np.int64)
+    for number, (left_s, came_s) in enumerate([(0, 59), (1, 59), (50, 49), (51, 50), (59, 60)]):
+        for node, second in (("a", left_s), ("b", came_s)):
+            stamps = pack_stamps(lags_us * number, lags_us * 2 * number, first_id=number)
+            sampler.add_batch("orders", node, second * 1_000_000, stamps, 1, is_one_sided=False)
+    kept = sampler.collect()
+    messages, edges = [RecentMessages(kept.nodes, kept.sightings)], {"orders": [("a", "b"), ("b", "z"), ("z", "a")]}
+    (edge,) = measure_edges(messages, edges, 60)
+    assert sorted(-edge.times_us) == [0, 5, 15]
+    (edge,) = measure_edges(messages, edges, 61)
+    assert sorted(-edge.times_us) == [5, 20]
 
 
 def test_outcomes_of_large_batches_are_told_apart() -> None:
@@ -202,7 +244,7 @@ def test_large_and_small_batches_are_counted_alike(size: int) -> None:
         pack_stamps(lags_us[0], NO_LAGS),
         pack_stamps(NO_LAGS, lags_us[1]),
     ):
-        sides = (np.frombuffer(one, "<i8").tolist() or [NOT_STAMPED] * size for one in packed[:2])
+        sides = (np.frombuffer(one, "<i8").tolist() or [NOT_STAMPED] * size for one in packed[1:3])
         said = packed.outcome or bytes(size)
         told_us = [[None if us == NOT_STAMPED else us for us in side] for side in sides]
         seen = [Seen("a", 0, came_us, left_us, code) for came_us, left_us, code in zip(*told_us, said, strict=True)]

@@ -18,7 +18,7 @@ from hopwatch.monitor.kernel.deferrals import Waits
 from hopwatch.monitor.kernel.tally import NEVER_US
 from hopwatch.monitor.kernel.window import STRAGGLING_US
 from hopwatch.monitor.payloads import Claims, pack_tally, split_payloads
-from hopwatch.monitor.results import RecentFigures, RecentLag, RecentNode, Status
+from hopwatch.monitor.results import RecentEdge, RecentFigures, RecentLag, RecentNode, Status
 from hopwatch.monitor.row_kinds import CLAIMS_ROW, TALLY_ROW
 from hopwatch.monitor.spark import claim_reader
 from hopwatch.monitor.spark.decoder import decode_segments
@@ -287,7 +287,8 @@ def test_each_micro_batch_renews_recent_figures(engine: Engine, tmp_path: Path) 
         assert recent_figures.read_recent(connection, "nix") is None
     lags = RecentLag(1_000, 1_000, 1_000), RecentLag(2_000, 2_000, 2_000)
     nodes = RecentNode("a", 10, 10, 0, *lags, 0), RecentNode("b", 4, 4, 0, *lags, 6)
-    assert found == RecentFigures("orders", at_us(22), nodes)
+    edge = RecentEdge("a", "b", 4, RecentLag(-1_000, -1_000, -1_000))
+    assert found == RecentFigures("orders", at_us(22), nodes, (edge,))
 
 
 def test_the_backlog_outlasts_a_restart(engine: Engine, tmp_path: Path) -> None:

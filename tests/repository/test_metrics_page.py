@@ -10,7 +10,7 @@ import pytest
 
 from hopwatch.alerts.events import AlertKind
 from hopwatch.monitor.metrics import catalog
-from hopwatch.monitor.metrics.folding import MONITOR_SERIES, SERIES_PER_NODE, SERIES_PER_STREAM
+from hopwatch.monitor.metrics.folding import MONITOR_SERIES, SERIES_PER_EDGE, SERIES_PER_NODE, SERIES_PER_STREAM
 from hopwatch.monitor.metrics.samples import RECENT_US
 from hopwatch.monitor.metrics.store_poller import POLL_EVERY_S
 from hopwatch.monitor.results import OTHER
@@ -58,16 +58,16 @@ def test_numbers_on_the_page_are_those_of_the_program() -> None:
     """Of series, seconds and clients."""
     text = " ".join(PAGE.split())
     assert (
-        f"A stream takes {SERIES_PER_STREAM}, a node {SERIES_PER_NODE}, the monitor itself up to {MONITOR_SERIES}."
-        in text
+        f"A stream takes {SERIES_PER_STREAM}, a node {SERIES_PER_NODE}, an edge {SERIES_PER_EDGE}, the monitor itself "
+        f"up to {MONITOR_SERIES}." in text
     )
     assert f"No stream may be called `{OTHER}`." in text
     assert f"**The store is read every {POLL_EVERY_S:.0f} s**" in text
     assert (MAX_CONNECTIONS, MAX_PER_ADDRESS, CUT_AFTER_S, RECENT_US) == (8, 4, 10, 600_000_000)
     assert "At most eight clients are served at once, four of one address, each for ten seconds." in text
     assert "Ten minutes after the next one was due" in text
-    folded = (RUNBOOKS / "metrics_folded.md").read_text("utf-8")
-    assert f"a node takes {SERIES_PER_NODE} series, a stream {SERIES_PER_STREAM}" in folded
+    folded = " ".join((RUNBOOKS / "metrics_folded.md").read_text("utf-8").split())
+    assert f"node takes {SERIES_PER_NODE} series, an edge {SERIES_PER_EDGE}, a stream {SERIES_PER_STREAM}" in folded
 
 
 @pytest.mark.parametrize("page", [PAGE, AUTOSCALING], ids=["METRICS", "AUTOSCALING"])

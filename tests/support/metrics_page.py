@@ -8,7 +8,7 @@ from typing import Final
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.kernel.window import WindowPolicy
 from hopwatch.monitor.metrics.exposition import build_registry
-from hopwatch.monitor.metrics.folding import plan_folding
+from hopwatch.monitor.metrics.folding import count_edges, plan_folding
 from hopwatch.monitor.metrics.recorder import MetricsRecorder
 from hopwatch.monitor.metrics.samples import build_samples
 from hopwatch.monitor.metrics.snapshot import AlertFigures, InitialState, MetricsSnapshot, StoreFigures, StoreSnapshot
@@ -44,7 +44,7 @@ def make_recorder(
 ) -> MetricsRecorder:
     """Return what is measured of streams that share a path, at the beginning."""
     rules = stream_configs(*(streams or ("orders",)), path=path)
-    planned = plan_folding({stream: of.pathway.nodes for stream, of in rules.items()}, most_series)
+    planned = plan_folding({stream: count_edges(of) for stream, of in rules.items()}, most_series)
     return MetricsRecorder(rules, planned, clock or ManualClock(at(10)), beginning or InitialState())
 
 

@@ -1,0 +1,176 @@
+"""Sample of the messages of the last seconds, the same ones at all nodes; SEMANTICS, "Recent figures".
+
+Of each node and second of arrival those messages are kept whose ids have the smallest hashes. All nodes hash alike, so
+that the others keep most of what one of them keeps, in whatever batches it comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hopwatch.monitor.kernel.stamp_sample import MAX_LAG_US
+from hopwatch.monitor.results import RECENT_SPAN_S
+from hopwatch.probes.contract.limits import NOT_STAMPED
+
+MAX_SECOND_MESSAGES: Final = 64
+"""Messages that are kept of a node and a second of arrival at most."""
+MAX_EDGE_S: Final = 60
+"""Time for which a message is kept, by arrival: what is on its way for longer has no recent time on an edge."""
+
+SIGHTINGS: Final = np.dtype(
+    [
+        ("node", "<u4"),
+        ("second", "<i8"),
+        ("key", "<u8"),
+        ("lag_in_us", "<i8"),
+        ("lag_out_us", "<i8"),
+    ]
+)
+"""Observation of a message, by the hash of its id: the second in which its batch arrived, and its lags."""
+
+StreamEdges = Mapping[str, Sequence[tuple[str, str]]]
+"""Edges of the pathway of each stream, by the names of their nodes."""
+
+
+class RecentMessages(NamedTuple):
+    """Sampled messages of some nodes, which are (stream, node); ``sightings`` has the dtype SIGHTINGS."""
+
+    nodes: tuple[tuple[str, str], ...]
+    sightings: NDArray[np.void]
+
+
+_NOT_ASKED: Final = -1
+_MARK_BITS: Final = 22
+_MARK_SHIFT: Final = np.uint64(64 - _MARK_BITS)
+"""Hashes of arrivals are marked by their first bits, so that most departures are left out before they are sorted."""
+
+NO_SIGHTINGS: Final = np.empty(0, SIGHTINGS)
+"""Sightings of nothing."""
+
+
+class EdgeTimes(NamedTuple):
+    """Times of messages on an edge of a stream, µs; shape (messages,)."""
+
+    stream: str
+    source: str
+    node: str
+    times_us: NDArray[np.int64]
+
+
+class _Stamps(NamedTuple):
+    """Stamps of one side: the place of the node, the hash of the id and the lag of each; shape (stamps,)."""
+
+    place: NDArray[np.int64]
+    key: NDArray[np.uint64]
+    lags_us: NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class MessageSample:
+    """Sightings at one node in one second, as they are gathered: those of the smallest hashes."""
+
+    parts: list[NDArray[np.void]] = field(default_factory=list)
+    kept: int = 0
+    bound: int = 2**64 - 1
+    """Hash up to which a sighting may be among the smallest."""
+
+    def add(self, sightings: NDArray[np.void]) -> None:
+        """Take sightings."""
+        smallest = _select_smallest(sightings[sightings["key"] <= np.uint64(self.bound)])
+        self.parts.append(smallest)
+        self.kept += len(smallest)
+        if self.kept > 2 * MAX_SECOND_MESSAGES:
+            self.parts = [_select_smallest(np.concatenate(self.parts))]
+            self.kept, self.bound = len(self.parts[0]), int(self.parts[0]["key"].max())
+
+
+def build_sightings(
+    keys: NDArray[np.uint64], lag_in_us: NDArray[np.int64], lag_out_us: NDArray[np.int64]
+) -> NDArray[np.void]:
+    """Return the observations that have a stamp, of dtype SIGHTINGS, without node and second."""
+    is_stamped = (lag_in_us != NOT_STAMPED) | (lag_out_us != NOT_STAMPED)
+    sightings = np.zeros(int(is_stamped.sum()), SIGHTINGS)
+    for name, column in (("key", keys), ("lag_in_us", lag_in_us), ("lag_out_us", lag_out_us)):
+        sightings[name] = column[is_stamped]
+    return sightings
+
+
+def keep_smallest(sightings: NDArray[np.void]) -> NDArray[np.void]:
+    """Return the sightings with the smallest hashes of each node and second."""
+    node, second, key = (sightings[name] for name in ("node", "second", "key"))
+    order = np.lexsort((key, second, node))
+    node, second = node[order], second[order]
+    is_first = np.append(True, (node[1:] != node[:-1]) | (second[1:] != second[:-1]))[: len(order)]
+    starts = np.flatnonzero(is_first)
+    rank = np.arange(len(order)) - starts[np.cumsum(is_first) - 1]
+    smallest: NDArray[np.void] = sightings[order[rank < MAX_SECOND_MESSAGES]]
+    return smallest
+
+
+def measure_edges(parts: Iterable[RecentMessages], edges: StreamEdges, through_s: int) -> Iterator[EdgeTimes]:
+    """Yield the times of messages on edges: of those whose arrival was read in the span that ends at a second.
+
+    A message that a node stamped several times has its least lag there. An edge without a message is left out.
+    """
+    places: dict[tuple[str, str], int] = {}
+    asked = []
+    for part in parts:
+        own = [places.setdefault(node, len(places)) if node[0] in edges else _NOT_ASKED for node in part.nodes]
+        asked.append((np.array(own, np.int64)[part.sightings["node"]], part.sightings))
+    came = _select_stamps(asked, "lag_in_us", (through_s - RECENT_SPAN_S, through_s), None)
+    has_come = np.zeros(2**_MARK_BITS, bool)
+    has_come[came.key >> _MARK_SHIFT] = True
+    left = _select_stamps(asked, "lag_out_us", (through_s - MAX_EDGE_S, through_s), has_come)
+    came_at, left_at = (_find_first(stamps, len(places)) for stamps in (came, left))
+    for stream, of_stream in edges.items():
+        for source, node in of_stream:
+            from_place, to_place = places.get((stream, source)), places.get((stream, node))
+            if from_place is None or to_place is None:
+                continue
+            (left_keys, left_us), (came_keys, came_us) = left_at[from_place], came_at[to_place]
+            _, of_left, of_came = np.intersect1d(left_keys, came_keys, assume_unique=True, return_indices=True)
+            if len(of_left):
+                yield EdgeTimes(stream, source, node, came_us[of_came] - left_us[of_left])
+
+
+def _select_smallest(sightings: NDArray[np.void]) -> NDArray[np.void]:
+    if len(sightings) <= MAX_SECOND_MESSAGES:
+        return sightings
+    return sightings[np.argpartition(sightings["key"], MAX_SECOND_MESSAGES - 1)[:MAX_SECOND_MESSAGES]]
+
+
+def _select_stamps(
+    asked: Iterable[tuple[NDArray[np.int64], NDArray[np.void]]],
+    side: str,
+    seconds: tuple[int, int],
+    marks: NDArray[np.bool_] | None,
+) -> _Stamps:
+    """Return the stamps on a side in some seconds, the end not included; with marks, of marked hashes alone.
+
+    ``asked`` are sightings, and the place of the node of each.
+    """
+    columns = [(np.empty(0, np.int64), NO_SIGHTINGS["key"], NO_SIGHTINGS[side])]
+    for place, sightings in asked:
+        second, lags_us = sightings["second"], sightings[side]
+        is_wanted = (place != _NOT_ASKED) & (second >= seconds[0]) & (second < seconds[1])
+        # A stamp beyond it is of a broken clock, and NOT_STAMPED is.
+        is_wanted &= (lags_us >= -MAX_LAG_US) & (lags_us <= MAX_LAG_US)
+        if marks is not None:
+            is_wanted &= marks[sightings["key"] >> _MARK_SHIFT]
+        columns.append((place[is_wanted], sightings["key"][is_wanted], lags_us[is_wanted]))
+    return _Stamps(*(np.concatenate(column) for column in zip(*columns, strict=True)))
+
+
+def _find_first(stamps: _Stamps, nodes: int) -> list[tuple[NDArray[np.uint64], NDArray[np.int64]]]:
+    """Return for each node its messages in order of their hashes, and the least lag of each."""
+    order = np.lexsort((stamps.lags_us, stamps.key, stamps.place))
+    place, key, lags_us = (column[order] for column in stamps)
+    is_first = np.append(True, (place[1:] != place[:-1]) | (key[1:] != key[:-1]))[: len(order)]
+    place, key, lags_us = place[is_first], key[is_first], lags_us[is_first]
+    bounds = np.searchsorted(place, np.arange(1, nodes))
+    return list(zip(np.split(key, bounds), np.split(lags_us, bounds), strict=True))
