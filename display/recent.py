@@ -20,7 +20,7 @@ RECENT_COLUMNS: Final = (
     "backlog time",
 )
 """Heads of the columns; the first one is words."""
-EDGE_COLUMNS: Final = ("from", "to", "time p50", "time p95", "messages")
+EDGE_COLUMNS: Final = ("from", "to", "time p50", "time p95", "sampled")
 """Heads of the columns of edges; the first two are words."""
 _SECOND_US: Final = 1_000_000
 

@@ -37,8 +37,8 @@ def pack_stamps(
     """Return the stamps of a batch as they are packed, of messages that are numbered; what is empty says nothing."""
     count = max(len(lag_in_us), len(lag_out_us), len(outcome))
     ids = np.stack((np.zeros(count), np.arange(first_id, first_id + count)), axis=1).astype(">u8")
-    lags = (lags_us.astype("<i8").tobytes() for lags_us in (lag_in_us, lag_out_us))
-    return BatchStamps(ids.tobytes(), *lags, bytes(outcome))
+    came, left = (lags_us.astype("<i8").tobytes() for lags_us in (lag_in_us, lag_out_us))
+    return BatchStamps(ids.tobytes(), came, left, bytes(outcome))
 
 
 def save_recent(store_url: str, *figures: RecentFigures) -> None:
