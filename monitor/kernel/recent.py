@@ -186,8 +186,7 @@ class RecentSampler:
         *sides_us, is_stopped = _read_stamps(stamps, np.array(is_one_sided))
         of_second = self._open_second(second)
         if of_second is not None:
-            messages = of_second.messages.setdefault((stream, node), MessageSample())
-            messages.add(build_sightings(_hash_ids(stamps), *sides_us))
+            of_second.messages.setdefault((stream, node), MessageSample()).add(_hash_ids(stamps), *sides_us)
         for side, lags_us in enumerate(sides_us):
             taken_us = lags_us[::step]
             taken_us = taken_us[taken_us != NOT_STAMPED]
@@ -290,9 +289,9 @@ def _count_small(
     counts["side"] = np.arange(SIDES)[:, None]
     counts["stamps"] = [np.bincount(key[is_chosen], minlength=len(small)) for is_chosen in chosen]
     counts["lags"][:_STOPPED] = counts["stamps"][:_STOPPED]
-    sightings = build_sightings(_hash_ids(stamps), lag_in_us, lag_out_us)
-    is_seen = chosen[0] | chosen[1]
-    sightings["node"], sightings["second"] = node[key[is_seen]], second[key[is_seen]]
+    seen = np.flatnonzero(chosen[0] | chosen[1])
+    sightings = build_sightings(_hash_ids(stamps)[seen], lag_in_us[seen], lag_out_us[seen])
+    sightings["node"], sightings["second"] = node[key[seen]], second[key[seen]]
     return counts[counts["stamps"] > 0], np.concatenate([lag_in_us[chosen[0]], lag_out_us[chosen[1]]]), sightings
 
 

@@ -79,24 +79,25 @@ class MessageSample:
     bound: int = 2**64 - 1
     """Hash up to which a sighting may be among the smallest."""
 
-    def add(self, sightings: NDArray[np.void]) -> None:
-        """Take sightings."""
-        smallest = _select_smallest(sightings[sightings["key"] <= np.uint64(self.bound)])
-        self.parts.append(smallest)
-        self.kept += len(smallest)
+    def add(self, keys: NDArray[np.uint64], lag_in_us: NDArray[np.int64], lag_out_us: NDArray[np.int64]) -> None:
+        """Take observations: of each the hash of its id and its lags, NOT_STAMPED where it has none."""
+        is_stamped = (lag_in_us != NOT_STAMPED) | (lag_out_us != NOT_STAMPED)
+        found = np.flatnonzero(is_stamped & (keys <= np.uint64(self.bound)))
+        found = found[_find_smallest(keys[found])]
+        self.parts.append(build_sightings(keys[found], lag_in_us[found], lag_out_us[found]))
+        self.kept += len(found)
         if self.kept > 2 * MAX_SECOND_MESSAGES:
-            self.parts = [_select_smallest(np.concatenate(self.parts))]
+            laid = np.concatenate(self.parts)
+            self.parts = [laid[_find_smallest(laid["key"])]]
             self.kept, self.bound = len(self.parts[0]), int(self.parts[0]["key"].max())
 
 
 def build_sightings(
     keys: NDArray[np.uint64], lag_in_us: NDArray[np.int64], lag_out_us: NDArray[np.int64]
 ) -> NDArray[np.void]:
-    """Return the observations that have a stamp, of dtype SIGHTINGS, without node and second."""
-    is_stamped = (lag_in_us != NOT_STAMPED) | (lag_out_us != NOT_STAMPED)
-    sightings = np.zeros(int(is_stamped.sum()), SIGHTINGS)
-    for name, column in (("key", keys), ("lag_in_us", lag_in_us), ("lag_out_us", lag_out_us)):
-        sightings[name] = column[is_stamped]
+    """Return observations as sightings, of dtype SIGHTINGS, without node and second."""
+    sightings = np.zeros(len(keys), SIGHTINGS)
+    sightings["key"], sightings["lag_in_us"], sightings["lag_out_us"] = keys, lag_in_us, lag_out_us
     return sightings
 
 
@@ -138,10 +139,11 @@ def measure_edges(parts: Iterable[RecentMessages], edges: StreamEdges, through_s
                 yield EdgeTimes(stream, source, node, came_us[of_came] - left_us[of_left])
 
 
-def _select_smallest(sightings: NDArray[np.void]) -> NDArray[np.void]:
-    if len(sightings) <= MAX_SECOND_MESSAGES:
-        return sightings
-    return sightings[np.argpartition(sightings["key"], MAX_SECOND_MESSAGES - 1)[:MAX_SECOND_MESSAGES]]
+def _find_smallest(keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return the places of the smallest hashes, as many as are kept."""
+    if len(keys) <= MAX_SECOND_MESSAGES:
+        return np.arange(len(keys))
+    return np.argpartition(keys, MAX_SECOND_MESSAGES - 1)[:MAX_SECOND_MESSAGES]
 
 
 def _select_stamps(
