@@ -159,7 +159,9 @@ def _instance_to_json(one: Instance) -> Json:
     }
     told: Json = {"stream": book.stream, "node": book.node, "probe": book.probe, "state": one.state.value}
     told |= {name: format_iso(moment_us) for name, moment_us in moments.items()}
-    told |= {"said_bye": book.said_bye, "skew_us": book.skew_us, "dropped": sum(book.drops.values())}
+    offset = book.clock_offset
+    told |= {"said_bye": book.said_bye, "skew_us": book.skew_us, "clock_offset": offset and offset._asdict()}
+    told |= {"dropped": sum(book.drops.values())}
     told |= {"missing_batches": book.missing_batches}
     return told | {name: getattr(book.tallies, name) for name in tables.TALLY_FIELDS}
 

@@ -439,8 +439,19 @@ class Markers:
 
 
 @dataclass(frozen=True, slots=True)
+class ClockBounds:
+    """Bounds of how far the clock of a probe is ahead of the brokers' clock, µs; below 0 it is behind."""
+
+    low_us: int
+    high_us: int
+
+
+@dataclass(frozen=True, slots=True)
 class ProbeState:
-    """A probe instance: its state, its moments, and its counts since its start."""
+    """A probe instance: its state, its moments, and its counts since its start.
+
+    ``clock_offset`` is None where its clock was not held against the brokers', as of a probe that writes into a spool.
+    """
 
     stream: str
     node: str
@@ -452,6 +463,7 @@ class ProbeState:
     reported_through: str
     said_bye: bool
     skew_us: int
+    clock_offset: ClockBounds | None
     dropped: int
     missing_batches: int
     batches: int

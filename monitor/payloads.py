@@ -102,7 +102,7 @@ class Claims:
         return cls(header["path"], ((header["node"], header["instance"]),), header["observations"], refs)
 
 
-_FACTS: Final = np.dtype(list(zip(BatchFact._fields, (*["<i8"] * 6, "<i4", "u1", "u1"), strict=True)))
+_FACTS: Final = np.dtype(list(zip(BatchFact._fields, (*["<i8"] * 6, "<i4", "u1", "u1", "<i8"), strict=True)))
 _make_fact: Final[Callable[[Iterable[int]], BatchFact]] = partial(tuple.__new__, BatchFact)
 """As ``_make`` does, without a step of Python."""
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import Final
 
 from hopwatch.cli.checks.finding import Finding, Level
 from hopwatch.cli.checks.stores import store_error_finding
+from hopwatch.display.clock_offsets import describe_clock, group_clocks
 from hopwatch.monitor.accounting import undeclared_names
+from hopwatch.monitor.accounting.instances import AHEAD_US, InstanceClock
 from hopwatch.monitor.accounting.undeclared_names import UNKNOWN_NODE, UndeclaredName
 from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.store import dialect, instances, reader, recent_problems, schema
@@ -39,6 +41,7 @@ def check_data(url: str, streams: Collection[str], now_us: int) -> Iterator[Find
             found = recent_problems.read_recent_problems(connection, streams, HOUR_US)
             known = reader.read_stream_ranges(connection)
             reached = instances.read_progress(connection)
+            clocks = [one for one in instances.read_wrong_clocks(connection) if one.stream in streams]
     except StoreError as error:
         yield replace(store_error_finding(error), check="data")
         return
@@ -61,7 +64,7 @@ def check_data(url: str, streams: Collection[str], now_us: int) -> Iterator[Find
         _find_dropped(found),
         _find_orphans(found),
     )
-    every = (*kinds, _find_duplicates(found), _find_unread_streams(streams, known))
+    every = (*kinds, _find_duplicates(found), _find_unread_streams(streams, known), _find_wrong_clocks(clocks))
     told = [finding for kind in every for finding in _limit_findings(kind)]
     if not told:
         what = "nothing was set aside or dropped in the last hour, and no message was seen out of place"
@@ -89,6 +92,15 @@ def _find_unread_streams(streams: Collection[str], known: Collection[str]) -> It
     for stream in missing:
         told = f"{stream} has no window: no message of it was read, so that nothing is known of its loss and lag"
         yield Finding("data", Level.NOTE, told, advice)
+
+
+def _find_wrong_clocks(clocks: Iterable[InstanceClock]) -> Iterator[Finding]:
+    """Yield the nodes with a clock that is wrong; a second or more makes a warning."""
+    for farthest, others in group_clocks(clocks):
+        is_grave = max(farthest.offset.low_us, -farthest.offset.high_us) >= AHEAD_US
+        told = f"{farthest.stream}: {describe_clock(farthest, others)}"
+        advice = "let one time server set the clocks of all hosts"
+        yield Finding("data", Level.WARN if is_grave else Level.NOTE, told, advice)
 
 
 def _find_empty_streams(found: RecentProblems) -> Iterator[Finding]:

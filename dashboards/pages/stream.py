@@ -27,12 +27,14 @@ from hopwatch.dashboards.pages import (
 from hopwatch.dashboards.pages.stream_charts import ChartInputs
 from hopwatch.dashboards.queries.models import StreamRange, StreamsOverview
 from hopwatch.dashboards.queries.stream_queries import MAX_NODES, StreamRangeQuery
+from hopwatch.dashboards.queries.wrong_clocks import WrongClocksQuery
 from hopwatch.dashboards.views import display_range, earlier_range, pathway, seam, series, sheets
 from hopwatch.dashboards.views.address import PageName
 from hopwatch.dashboards.views.display_range import DisplayRange
 from hopwatch.dashboards.views.earlier_range import EarlierRange
 from hopwatch.dashboards.views.pathway import PathwayDrawing
 from hopwatch.display import step_marks, texts
+from hopwatch.display.clock_offsets import describe_clock, group_clocks
 from hopwatch.display.step_marks import StepResult
 from hopwatch.monitor.results import RecentFigures, WindowResult
 from hopwatch.monitor.texts.escaping import escape_line
@@ -65,6 +67,7 @@ def draw_page(context: PageContext, standing: StreamsOverview) -> None:
     _draw_comparison(context, stretch, there, earlier)
     _draw_new_schemas(context, stretch)
     _draw_markers(context, stretch)
+    _draw_clocks(context)
     _draw_graph(context, stretch, one)
     if one is not None:
         loss_panel.draw_loss_table(context, one)
@@ -162,6 +165,14 @@ def _draw_markers(context: PageContext, stretch: StreamRange) -> None:
     told = "".join(f'<p class="hw-note">Marker: {markup.escape_html(escape_line(one.text))}</p>' for one in lines)
     if told:
         st.html(more + told)
+
+
+def _draw_clocks(context: PageContext) -> None:
+    """Draw which clocks are wrong, as lags are shown as they were stamped."""
+    clocks = context.fetch(WrongClocksQuery(context.address.stream)).value or ()
+    told = "".join(markup.note(f"Clock: {describe_clock(*one)}") for one in group_clocks(clocks))
+    if told:
+        st.html(told)
 
 
 def _draw_seam(context: PageContext, stretch: StreamRange) -> None:

@@ -8,6 +8,7 @@ from datetime import tzinfo
 from typing import Final
 
 from hopwatch.display import texts
+from hopwatch.display.clock_offsets import format_offset
 from hopwatch.display.colours import Mark
 from hopwatch.monitor.accounting.instances import (
     AHEAD_US,
@@ -155,7 +156,12 @@ def _format_set_aside(book: Book) -> tuple[str, str]:
 
 
 def _format_skew(book: Book) -> tuple[str, str]:
-    """Return how far ahead of its arrival the last batch was sent; else how long it took to arrive."""
+    """Return how far the clock is from the brokers', or by how much it is ahead at least; else how long a batch took.
+
+    That is from when the last batch was sent until it arrived.
+    """
+    if book.clock_offset is not None:
+        return format_offset(book.clock_offset), "by the clock of the brokers"
     if book.skew_us > 0:
         return f"{texts.format_lag(book.skew_us)} ahead", "at least: sent after arrival"
     return texts.NONE, f"{texts.format_lag(-book.skew_us)} to arrival"

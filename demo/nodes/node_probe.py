@@ -82,6 +82,6 @@ def open_probe(settings: StepSettings, layout: Layout) -> Iterator[Probe]:
         return
     with closing(TruthLog(layout.untold_log(settings.node))) as truth:
         instance = f"{STREAM}.{settings.node}.{os.getpid()}.{wall_clock_us()}"
-        bad_sink = LossySink(open_sink(settings.sink, instance), truth, settings)
+        bad_sink = LossySink(open_sink(settings.sink, instance, clock), truth, settings)
         with Probe(stream=STREAM, node=settings.node, sink=bad_sink, clock=clock) as probe:
             yield probe

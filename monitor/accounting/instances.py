@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
-from hopwatch.monitor.kernel.books import Book
+from hopwatch.monitor.kernel.books import Book, ClockOffset
 
 ALIVE_WITHIN_US: Final = 60_000_000
 """An alive instance has reported within this time before the watermark: several of its heartbeats."""
 AHEAD_US: Final = 1_000_000
 """A batch that was sent so long after it arrived shows that its probe's clock is ahead; less may be the transport's."""
+OFF_US: Final = 5_000
+"""A clock that is surely so far from the brokers' is told where lags are shown."""
 BYE_LISTED_US: Final = 3_600_000_000
 """Time that an instance is listed after its bye."""
 SILENT_LISTED_US: Final = 24 * 3_600_000_000
@@ -38,6 +40,15 @@ class Instance:
 
     book: Book
     state: InstanceState
+
+
+class InstanceClock(NamedTuple):
+    """Clock of a probe instance, with the bounds of its offset from the brokers' clock."""
+
+    stream: str
+    node: str
+    probe: str
+    offset: ClockOffset
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,10 @@ RETIRED_AFTER_US: Final = 600_000_000
 """Time that a silent instance without a bye may hold unreported stamps."""
 MAX_DROPPED: Final = 2**53
 """Drops of one instance in a window count at most this many, so that nothing overflows."""
+NO_OFFSET_US: Final = 2**63 - 1
+"""In place of a bound of a clock's offset that is not known."""
+ARRIVAL_TICK_US: Final = 1_000
+"""Unit of arrival times by a broker, which are rounded down to it."""
 
 _MIN_US: Final = -(2**63)
 _MAX_US: Final = 2**63 - 1
@@ -55,6 +59,8 @@ class BatchFact(NamedTuple):
     """Facts of one batch for the books; ``complete_through_us`` is no later than the arrival already.
 
     ``stamped_from_us`` is the earliest stamp of an implausible batch, no later than its arrival, and 0 of all others.
+    ``offset_max_us`` says by how much the probe's clock was ahead of the broker's at most when the batch before was
+    acknowledged, NO_OFFSET_US where it was not measured.
     """
 
     seq: int
@@ -66,6 +72,14 @@ class BatchFact(NamedTuple):
     count: int  # type: ignore[assignment]  # the wire's name, which a tuple has for a method
     kind: int
     standing: int
+    offset_max_us: int = NO_OFFSET_US
+
+
+class ClockOffset(NamedTuple):
+    """Bounds of how far the clock of a probe is ahead of the clock of the brokers, µs; below 0 it is behind."""
+
+    low_us: int
+    high_us: int
 
 
 class BatchRun(NamedTuple):
@@ -153,6 +167,8 @@ class Book:
     the packets of a node that counts, by window start, ms, and stamp, ``lags`` the histograms of their lags, where they
     told any.
 
+    ``clock_offset`` is what was measured last, None if nothing was, or if it contradicts itself.
+
     An instance of which no record could be read has a book without runs: its arrivals are those of what was there.
     """
 
@@ -165,6 +181,7 @@ class Book:
     runs: tuple[BatchRun, ...] = ()
     said_bye: bool = False
     skew_us: int = 0
+    clock_offset: ClockOffset | None = None
     drops: Mapping[tuple[int, str], int] = field(default_factory=dict)
     sent: Mapping[int, bool] = field(default_factory=dict)
     aside: Mapping[int, ImplausibleSpan] = field(default_factory=dict)
@@ -246,6 +263,7 @@ def absorb(
         runs=_extend(book.runs, new),
         said_bye=_said_bye(book, new),
         skew_us=_skew_us(book, new),
+        clock_offset=_find_clock_offset(book, new),
         drops=_with_drops(book.drops, [drop for drop in drops if is_new[drop.row]]),
         sent=_with_sent(book.sent, new),
         aside=_with_aside(book.aside, [*_implausible_observations(new), *_implausible_packets(facts, packets)]),
@@ -417,9 +435,31 @@ def _said_bye(book: Book, new: Sequence[BatchFact]) -> bool:
 
 def _skew_us(book: Book, new: Sequence[BatchFact]) -> int:
     """Return how far ahead of its arrival the batch with the highest number was sent, as far as 64 bits go."""
-    if not _has_later_batch(book, new):
-        return book.skew_us
-    return max(_MIN_US, min(new[-1].sent_at_us - new[-1].arrival_us, _MAX_US))
+    return _ahead_us(new[-1]) if _has_later_batch(book, new) else book.skew_us
+
+
+def _ahead_us(fact: BatchFact) -> int:
+    return max(_MIN_US, min(fact.sent_at_us - fact.arrival_us, _MAX_US))
+
+
+def _find_clock_offset(book: Book, new: Sequence[BatchFact]) -> ClockOffset | None:
+    """Return the bounds of the newest measurement.
+
+    A batch was sent no later than it arrived: so the clock is ahead by what it was sent after that, or more. The batch
+    before the one that tells the upper bound was sent right before the measurement.
+    """
+    newest_seq = book.runs[-1].last if book.runs else -1
+    measured = [place for place, fact in enumerate(new) if fact.offset_max_us != NO_OFFSET_US and fact.seq > newest_seq]
+    if not measured:
+        return book.clock_offset
+    fact = new[measured[-1]]
+    lows_us = [_ahead_us(fact)]
+    if measured[-1] and new[measured[-1] - 1].seq == fact.seq - 1:
+        lows_us.append(_ahead_us(new[measured[-1] - 1]))
+    elif newest_seq == fact.seq - 1:
+        lows_us.append(book.skew_us)
+    low_us = max(lows_us) - ARRIVAL_TICK_US
+    return ClockOffset(low_us, fact.offset_max_us) if _MIN_US <= low_us <= fact.offset_max_us else None
 
 
 def _with_drops(known: Mapping[tuple[int, str], int], drops: Sequence[DropFact]) -> Mapping[tuple[int, str], int]:

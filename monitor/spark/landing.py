@@ -8,6 +8,7 @@ before a row says so.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from io import BufferedWriter
@@ -17,7 +18,9 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from hopwatch.monitor.kernel.books import NO_OFFSET_US
 from hopwatch.monitor.kernel.recent import RecentSampler
 from hopwatch.monitor.kernel.window import STRAGGLING_US
 from hopwatch.monitor.payloads import NOT_LANDED, OffsetRun, SendingInstance, SetAside
@@ -35,6 +38,7 @@ from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract import envelope, segment
 from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.common_records import read_common_records
+from hopwatch.probes.contract.kafka import OFFSET_HEADER
 from hopwatch.probes.folder_sync import sync_folder
 
 LOG_APPEND_TIME: Final = 1
@@ -46,8 +50,9 @@ _NAME_CHARS: Final = 100
 RECORDS_AT_ONCE: Final = 1_000
 BYTES_AT_ONCE: Final = 4 * 1024 * 1024
 """Records are parsed together up to so many, or so many bytes."""
-KAFKA_COLUMNS: Final = ("partition", "offset", "timestamp", "timestampType", "value")
+KAFKA_COLUMNS: Final = ("partition", "offset", "timestamp", "timestampType", "headers", "value")
 """Kafka's columns that the workers need, in this order."""
+_OFFSET: Final = re.compile(rb"-?\d{1,18}")
 
 
 class _ArrivedRecord(NamedTuple):
@@ -60,6 +65,7 @@ class _ArrivedRecord(NamedTuple):
     start: int
     end: int
     view: envelope.RecordView | None
+    offset_max_us: int = NO_OFFSET_US
 
     @property
     def value(self) -> bytes:
@@ -171,7 +177,7 @@ def _join_batches(batches: Batches) -> Iterator[pa.Table]:
 
 
 def _parse_records(table: pa.Table) -> Iterator[tuple[int, _ArrivedRecord]]:
-    partitions, offsets, moments, kinds, values = (table.column(name) for name in KAFKA_COLUMNS)
+    partitions, offsets, moments, kinds, headers, values = (table.column(name) for name in KAFKA_COLUMNS)
     moments_us = moments.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_pylist()
     # A record without a value is an empty one.
     packed = values.fill_null(b"").cast(pa.large_binary()).combine_chunks()
@@ -181,17 +187,30 @@ def _parse_records(table: pa.Table) -> Iterator[tuple[int, _ArrivedRecord]]:
     # Of large records no copy of all is made: they are read one by one.
     data = bytes(whole) if len(whole) <= 2 * BYTES_AT_ONCE else b""
     views = read_common_records(data, bounds[:-1], bounds[1:])
-    told = (partitions.to_pylist(), offsets.to_pylist(), moments_us, kinds.to_pylist(), views)
-    for partition, offset, arrival_us, kind, view, start, end in zip(
-        *told, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True
+    told = (partitions.to_pylist(), offsets.to_pylist(), moments_us, kinds.to_pylist(), _read_clock_offsets(headers))
+    for partition, offset, arrival_us, kind, offset_max_us, view, start, end in zip(
+        *told, views, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True
     ):
         if view is None:
             # What is read by itself is told by places in its own bytes.
             value = bytes(whole[start:end])
-            record = _ArrivedRecord(offset, arrival_us, kind == LOG_APPEND_TIME, value, 0, len(value), None)
+            place = value, 0, len(value), None
         else:
-            record = _ArrivedRecord(offset, arrival_us, kind == LOG_APPEND_TIME, data, start, end, view)
-        yield partition, record
+            place = data, start, end, view
+        yield partition, _ArrivedRecord(offset, arrival_us, kind == LOG_APPEND_TIME, *place, offset_max_us)
+
+
+def _read_clock_offsets(headers: pa.ChunkedArray) -> list[int]:
+    """Return what the header of each record says of its probe's clock, NO_OFFSET_US where there is none."""
+    found = [NO_OFFSET_US] * len(headers)
+    laid = headers.combine_chunks()
+    told = laid.flatten()
+    is_asked = pc.equal(told.field("key"), OFFSET_HEADER)
+    rows, values = laid.value_parent_indices().filter(is_asked), told.field("value").filter(is_asked)
+    for row, value in zip(rows.to_pylist(), values.to_pylist(), strict=True):
+        if value is not None and _OFFSET.fullmatch(value):
+            found[row] = int(value)
+    return found
 
 
 def _land_record(one: _OffsetRange, record: _ArrivedRecord, folder: Path, rules: Mapping[str, StreamConfig]) -> None:
@@ -212,7 +231,7 @@ def _land_record(one: _OffsetRange, record: _ArrivedRecord, folder: Path, rules:
         return
     start = _append(one, record.value, folder) if view.kind == BatchKind.OBSERVATIONS else 0
     end, moved = start + record.end - record.start, start - record.start
-    one.intake.add_record(record.data, view, start, end, record.arrival_us, moved)
+    one.intake.add_record(record.data, view, start, end, record.arrival_us, moved, record.offset_max_us)
 
 
 def _set_aside(

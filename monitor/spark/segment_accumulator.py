@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopwatch.monitor.accounting.undeclared_names import IGNORED_NODE, UNKNOWN_NODE, UNKNOWN_STREAM
-from hopwatch.monitor.kernel.books import IMPLAUSIBLE, IN_WINDOW, BatchFact, DropFact, PacketFact
+from hopwatch.monitor.kernel.books import IMPLAUSIBLE, IN_WINDOW, NO_OFFSET_US, BatchFact, DropFact, PacketFact
 from hopwatch.monitor.kernel.recent import NO_STAMPS, BatchStamps, RecentSampler
 from hopwatch.monitor.kernel.tally import instance_name
 from hopwatch.monitor.pathway import COUNT, Pathway
@@ -126,7 +126,14 @@ class SegmentAccumulator:
         self._claims: dict[tuple[str, int], _WindowClaims] = {}
 
     def add_record(  # noqa: PLR0913, PLR0917 - a record, and where it lies
-        self, data: envelope.Buffer, view: envelope.RecordView, start: int, end: int, arrival_us: int, moved: int = 0
+        self,
+        data: envelope.Buffer,
+        view: envelope.RecordView,
+        start: int,
+        end: int,
+        arrival_us: int,
+        moved: int = 0,
+        offset_max_us: int = NO_OFFSET_US,
     ) -> None:
         """Write down a record and where it lies in the segment; its fields are ``moved`` bytes behind the view's.
 
@@ -154,7 +161,8 @@ class SegmentAccumulator:
             sheet.partitions[partition] = min(first_us, arrival_us), max(last_us, arrival_us)
         came = (view.seq, arrival_us, complete_through_us, view.sent_at_us)
         from_us = _stamped_from_us(data, view, arrival_us) if standing == IMPLAUSIBLE else 0
-        sheet.facts.append(BatchFact(*came, view.window_start_ms, from_us, view.count, view.kind, standing))
+        told = view.window_start_ms, from_us, view.count, view.kind, standing
+        sheet.facts.append(BatchFact(*came, *told, offset_max_us))
         if self.sampler is not None:
             self.sampler.note_arrival(arrival_us)
             if config is not None and view.node in config.pathway.declared:

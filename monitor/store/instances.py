@@ -12,12 +12,14 @@ from hopwatch.monitor.accounting.instances import (
     AHEAD_US,
     ALIVE_WITHIN_US,
     BYE_LISTED_US,
+    OFF_US,
     SILENT_LISTED_US,
     Instance,
+    InstanceClock,
     InstancePage,
     InstanceState,
 )
-from hopwatch.monitor.kernel.books import RETIRED_AFTER_US
+from hopwatch.monitor.kernel.books import RETIRED_AFTER_US, ClockOffset
 from hopwatch.monitor.store import fencing, reader, tables
 from hopwatch.monitor.texts.read_progress import ReadProgress
 from hopwatch.probes.contract.limits import MONITOR_STREAM
@@ -54,6 +56,22 @@ def query_instances(connection: Connection, asked: InstanceFilter, first: int, m
         Instance(reader.parse_book(row), InstanceState(row["state"])) for row in connection.execute(ordered).mappings()
     )
     return InstancePage(found, counts, sum(counts.values()), folded, moment)
+
+
+def read_wrong_clocks(connection: Connection, stream: str = "") -> tuple[InstanceClock, ...]:
+    """Query the clocks of reporting instances, of one stream or all, that are surely OFF_US from the brokers' or more.
+
+    Those whose clock is farthest off come first.
+    """
+    bounds_us = _book.clock_low_us, _book.clock_high_us
+    off_us = case((_book.clock_low_us > 0, _book.clock_low_us), else_=-_book.clock_high_us)
+    is_reporting = _book.complete_through_us >= read_reference_time_us(connection) - ALIVE_WITHIN_US
+    chosen = [off_us >= OFF_US, ~_book.said_bye, is_reporting, *_filter_conditions(InstanceFilter(stream))]
+    wanted = select(_book.stream, _book.node, _book.probe, *bounds_us).where(*chosen).order_by(off_us.desc(), *_KEY)
+    return tuple(
+        InstanceClock(name, node, probe, ClockOffset(low_us, high_us))
+        for name, node, probe, low_us, high_us in connection.execute(wanted)
+    )
 
 
 def read_reference_time_us(connection: Connection) -> int:

@@ -28,7 +28,7 @@ from sqlalchemy import (
 from hopwatch.monitor.accounting.holes import Hole
 from hopwatch.monitor.accounting.undeclared_names import UndeclaredName, describe_name
 from hopwatch.monitor.kernel import tdigest
-from hopwatch.monitor.kernel.books import RETIRED_AFTER_US, BatchRun, Book, ImplausibleSpan, InstanceCounts
+from hopwatch.monitor.kernel.books import RETIRED_AFTER_US, BatchRun, Book, ClockOffset, ImplausibleSpan, InstanceCounts
 from hopwatch.monitor.kernel.bursts import find_bursts
 from hopwatch.monitor.kernel.causes import rank_causes, rank_lag_causes
 from hopwatch.monitor.kernel.packets import Packet
@@ -260,6 +260,7 @@ def parse_book(row: RowMapping) -> Book:
         runs=tuple(BatchRun(*run) for run in json.loads(row["runs"])),
         said_bye=row["said_bye"],
         skew_us=row["skew_us"],
+        clock_offset=None if row["clock_low_us"] is None else ClockOffset(row["clock_low_us"], row["clock_high_us"]),
         drops={(start_ms, cause): count for start_ms, cause, count in json.loads(row["drops"])},
         sent=dict(json.loads(row["sent"])),
         aside={minute_us: ImplausibleSpan(*aside) for minute_us, *aside in json.loads(row["aside"])},

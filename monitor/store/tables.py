@@ -31,7 +31,7 @@ from hopwatch.monitor.kernel.count_lags import CountLags
 from hopwatch.monitor.kernel.tally import NEVER_US, NodeLags
 from hopwatch.monitor.results import NodeResult, NodeRollUp, PathTime, Quantiles, Status
 
-SCHEMA_VERSION: Final = "0031"
+SCHEMA_VERSION: Final = "0032"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 FINAL_STATUSES: Final = tuple(status.value for status in Status if status.is_final)
@@ -349,6 +349,8 @@ books: Final = Table(
     Column("unplaced", Text, nullable=False, server_default="[]"),
     Column("counted", Text, nullable=False, server_default="[]"),
     Column("lags", Text, nullable=False, server_default="[]"),
+    Column("clock_low_us", BigInteger),
+    Column("clock_high_us", BigInteger),
 )
 
 arrivals: Final = Table(

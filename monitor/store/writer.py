@@ -260,4 +260,5 @@ def _book_row(book: Book) -> tuple[Any, ...]:
     )
     # Most are empty, and there may be thousands of books in a micro-batch.
     told = (json.dumps(entries) if entries else "[]" for entries in lists)
-    return *book.key, *moments_us, book.missing_batches, book.skew_us, book.said_bye, *book.tallies, *told
+    offset_us = book.clock_offset or (None, None)
+    return *book.key, *moments_us, book.missing_batches, book.skew_us, book.said_bye, *book.tallies, *told, *offset_us

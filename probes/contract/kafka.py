@@ -11,6 +11,8 @@ SCHEME: Final = "kafka://"
 DEFAULT_TOPIC: Final = "hopwatch.observations"
 MAX_TOPIC_CHARS: Final = 249
 """Kafka's own bound."""
+OFFSET_HEADER: Final = "hopwatch-clock-offset-max-us"
+"""Header of a record that says by how much the clock of its probe is ahead of the broker's at most, µs in decimal."""
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 SECRETS: Final = ("sasl_password", "ssl_key_password")

@@ -60,6 +60,10 @@ class ReplaceableProducer:
             _release(producer)
         return left
 
+    def flush(self, patience_s: float) -> int:
+        """Send all pending records at once, and wait for their reports; return how many are left."""
+        return _flush(self.current, patience_s) if self.current is not None else 0
+
     def on_error(self, error: KafkaError) -> None:
         """Handle background errors; the client recovers from all but fatal ones by itself."""
         self.has_given_up = self.has_given_up or error.fatal()

@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from hopwatch.probes.clock import Clock, SystemClock
-from hopwatch.probes.contract.kafka import KafkaAccess, KafkaPlace
+from hopwatch.probes.contract.kafka import OFFSET_HEADER, KafkaAccess, KafkaPlace
 from hopwatch.probes.kafka.client import (
     BrokersError,
     Config,
@@ -29,7 +29,14 @@ MAX_BYTES: Final = 64 * 1024 * 1024
 RETRY_S: Final = 1.0
 """Pause before another client is made, after one could not be made or has given up."""
 
+CLOCK_EVERY_S: Final = 10.0
+"""Interval at which the clock is held against those of the brokers."""
+CLOCK_WAIT_S: Final = 0.1
+"""Time that the acknowledgement for it may take."""
+
 _CHECK_S: Final = 5.0
+_LOG_APPEND_TIME: Final = 2
+"""The client's mark of a timestamp that the broker gave."""
 _log = logging.getLogger("hopwatch.probe")
 
 
@@ -48,12 +55,16 @@ class KafkaSink:
         """Set the topic; no connection is made before the first record."""
         self.place, self.access, self.most_bytes = place, access or KafkaAccess(), most_bytes
         self._key = instance.encode()
-        self._monotonic_ns = (clock or SystemClock()).monotonic_ns
+        self._clock = clock or SystemClock()
         self._client = ReplaceableProducer(self._build_config, _log, self._on_error)
         self._waiting_bytes = 0
         self._failed: list[bytes] = []
         self._failed_s = float("-inf")
         self._logged = OncePerCause()
+        self._measured_s = float("-inf")
+        # By how much the clock is ahead of the broker's at most, µs: while it is measured, and not told yet.
+        self._offset_max_us: int | None = None
+        self._is_measuring = False
 
     def check(self) -> None:
         """Check that the topic can be reached.
@@ -81,13 +92,29 @@ class KafkaSink:
         if self._waiting_bytes + len(record) > self.most_bytes:
             self._log_once("is full", f"takes no more: {self.most_bytes} bytes wait for {self.place.brokers}")
             return False
+        told: dict[str, str | bytes] = {}
+        if self._offset_max_us is not None:
+            told[OFFSET_HEADER] = str(self._offset_max_us)
         try:
-            producer.produce(self.place.topic, record, self._key, on_delivery=self._on_delivery)
+            producer.produce(self.place.topic, record, self._key, headers=told, on_delivery=self._on_delivery)
         except (BufferError, _import_exception()) as error:
             self._log_once("not written", f"cannot be written: {describe_kafka_error(error)}")
             return False
         self._waiting_bytes += len(record)
+        self._offset_max_us = None
+        if self._now_s() - self._measured_s >= CLOCK_EVERY_S:
+            self._measure_clock()
         return True
+
+    def _measure_clock(self) -> None:
+        """Have what waits acknowledged at once: the next record says how far the clock may be ahead of the broker's.
+
+        The record before was sent right before: that it arrived by the broker's clock says how far behind it may be.
+        """
+        self._measured_s = self._now_s()
+        self._is_measuring = True
+        self._client.flush(CLOCK_WAIT_S)
+        self._is_measuring = False
 
     def failed(self) -> list[bytes]:
         """Return, once, the accepted records that the brokers then refused for good."""
@@ -102,7 +129,7 @@ class KafkaSink:
     def settle(self, patience_s: float) -> bool:
         """Wait until the brokers have acknowledged all accepted records; return whether they have."""
         if self._client.current is not None:
-            self._client.current.flush(patience_s)
+            self._client.flush(patience_s)
         return not self._waiting_bytes and not self._failed
 
     def close(self, patience_s: float = 0.0) -> None:
@@ -131,6 +158,10 @@ class KafkaSink:
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
         record = message.value() or b""
         self._waiting_bytes -= len(record)
+        kind, moment_ms = message.timestamp()
+        if self._is_measuring and error is None and kind == _LOG_APPEND_TIME:
+            ahead_us = self._clock.wall_ns() // 1_000 - moment_ms * 1_000
+            self._offset_max_us = ahead_us if self._offset_max_us is None else min(ahead_us, self._offset_max_us)
         if error is not None:
             self._failed.append(bytes(record))
             self._log_once(f"refused, {error.code()}", f"refused a record: {describe_kafka_error(error)}")
@@ -144,7 +175,7 @@ class KafkaSink:
             _log.warning("the topic %s %s", self.place, why)
 
     def _now_s(self) -> float:
-        return self._monotonic_ns() / 1e9
+        return self._clock.monotonic_ns() / 1e9
 
 
 def _import_exception() -> type[Exception]:

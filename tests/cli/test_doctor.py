@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +15,9 @@ from hopwatch.cli.doctor import exit_code
 from hopwatch.cli.main import main
 from hopwatch.monitor import java
 from hopwatch.monitor.clock import SystemClock
+from hopwatch.monitor.kernel.books import BatchRun, ClockOffset
 from hopwatch.monitor.settings.alerting import AlertsSettings
-from hopwatch.monitor.store import dialect, writer
+from hopwatch.monitor.store import dialect, reader, writer
 from hopwatch.probes.contract.batch import Batch, BatchKind, Drop
 from tests.support.spool import START_MS, at_us, make_batch, observation_batch, window_ms, write_segment
 from tests.support.workspace import CONFIGURATION, Workspace, closing_batches, one_of_ten_lost
@@ -342,6 +345,28 @@ def test_what_the_data_says_is_told_with_what_to_do(
     place = Workspace(tmp_path).configure().watch(*records)
     assert [message for level, message in data_of(place, capsys) if level == "WARN"] == expected
     assert place.run("doctor") == (1 if expected else 0)
+
+
+@pytest.mark.parametrize(("off_us", "level", "code"), [(4_999, "OK", 0), (150_000, "NOTE", 0), (1_000_000, "WARN", 1)])
+def test_a_clock_that_is_wrong_is_told(
+    off_us: int, level: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With its error; by a second or more it is a warning, and of a stream that is not declared it is none."""
+    place = Workspace(tmp_path).configure().watch(observation_batch([1]))
+    engine = dialect.create_engine(place.store_url)
+    offset = ClockOffset(off_us, off_us + 4_000)
+    with engine.execution_options(writes=True).begin() as connection:
+        (book,) = reader.read_books(connection)
+        reporting = BatchRun(0, 0, book.last_arrival_us, book.last_arrival_us)
+        wrong = replace(book, runs=(reporting,), clock_offset=offset)
+        books = [wrong, replace(wrong, stream="gone")]
+        writer.write_changes(connection, writer.Changes(at_us(0), books=books))
+    engine.dispose()
+    told = data_of(place, capsys)
+    assert [found for found, _ in told] == [level]
+    if level != "OK":
+        assert re.fullmatch(r"orders: the clock of probe-of-a at a is .* ± 2\.1 ms ahead: lags .*", told[0][1])
+    assert place.run("doctor") == code
 
 
 def test_of_many_names_some_are_told_and_the_others_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

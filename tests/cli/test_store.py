@@ -30,7 +30,7 @@ ADDED: Final = {
         "sequence",
         "overdue",
     ),
-    "books": ("aside", "unplaced", "counted", "lags"),
+    "books": ("aside", "unplaced", "counted", "lags", "clock_low_us", "clock_high_us"),
     "lost_ids": ("id_kinds", "id_text_ends", "id_texts", "journeys"),
     "node_windows": (
         "slowest",

@@ -17,7 +17,7 @@ from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US, QueryCache
 from hopwatch.dashboards.views import address
 from hopwatch.display import texts
 from hopwatch.monitor.accounting.holes import Hole
-from hopwatch.monitor.kernel.books import InstanceCounts
+from hopwatch.monitor.kernel.books import ClockOffset, InstanceCounts
 from hopwatch.monitor.payloads import SendingInstance
 from hopwatch.monitor.results import Verdict
 from hopwatch.monitor.store import undeclared_names
@@ -129,6 +129,19 @@ def test_a_row_tells_books_holes_drops_and_clock(healthy: Engine, tmp_path: Path
     assert "17 too late: 14, implausible: 3" in row
     assert "4.2 s ahead" in row
     assert "Versions of probes are not known" in row
+
+
+def test_a_clock_that_was_measured_has_its_offset(healthy: Engine, tmp_path: Path) -> None:
+    """In place of what a batch took to arrive; the page of its stream says it beside the lags, if it is wrong."""
+    wrong, right = ClockOffset(147_400, 152_600), ClockOffset(-1_500, 2_900)
+    health_data.write(healthy, health_data.book(clock_offset=wrong), health_data.book(probe="p2", clock_offset=right))
+    told = plain(read_page(open_page(store_url(tmp_path), page="probes")))
+    assert "150.0 ± 2.7 ms ahead by the clock of the brokers" in told
+    assert "right to 2.9 ms by the clock of the brokers" in told
+    line = "Clock: the clock of probe-1 at b is 150.0 ± 2.7 ms ahead: lags that it stamps are too long by that"
+    assert line in plain(read_page(open_page(store_url(tmp_path), page="stream", stream="orders")))
+    health_data.write(healthy, health_data.book(clock_offset=right))
+    assert "Clock:" not in plain(read_page(open_page(store_url(tmp_path), page="stream", stream="orders")))
 
 
 def test_one_that_is_silent_is_marked_by_what_the_monitor_has_read(healthy: Engine, tmp_path: Path) -> None:

@@ -15,9 +15,12 @@ import pytest
 from confluent_kafka import Consumer, KafkaError
 
 from hopwatch import Probe
+from hopwatch.monitor.kernel.books import NO_OFFSET_US, BatchFact, Book, absorb
+from hopwatch.probes.clock import SystemClock
 from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.envelope import decode
-from hopwatch.probes.contract.kafka import KafkaPlace
+from hopwatch.probes.contract.kafka import OFFSET_HEADER, KafkaPlace
+from hopwatch.probes.sinks import kafka as sinks_kafka
 from hopwatch.probes.sinks.kafka import KafkaSink
 from servers.kafka import Kafka
 from servers.process import free_ports, until
@@ -72,6 +75,43 @@ def test_what_a_probe_stamps_is_on_the_topic(kafka: Kafka, topic: str) -> None:
         (2, BatchKind.OBSERVATIONS, 1),
         (3, BatchKind.BYE, 0),
     ]
+
+
+class AheadClock(SystemClock):
+    """A clock that is 150 ms ahead."""
+
+    def wall_ns(self) -> int:
+        """Return a time of day that is wrong."""
+        return time.time_ns() + 150_000_000
+
+
+def test_the_clock_of_a_probe_is_measured_against_the_broker_s(
+    kafka: Kafka, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the records alone: the bounds hold at every record, and one of them is a tight one."""
+    monkeypatch.setattr(sinks_kafka, "CLOCK_EVERY_S", 0.0)
+    with Probe("orders", "router", kafka.url(topic), clock=AheadClock(), strict=True) as probe:
+        for number in range(10):
+            probe.arrived(number, NOW_US)
+            assert probe.flush(30) is True
+    read(kafka, topic)
+    consumer = Consumer(
+        {"bootstrap.servers": kafka.bootstrap, "group.id": f"{topic}-2", "auto.offset.reset": "earliest"}
+    )
+    consumer.subscribe([topic])
+    book, found = Book("orders", "router", "p", 0), []
+    while not book.said_bye:
+        for message in consumer.consume(1, 5):
+            batch, (_, moment_ms) = decode(message.value() or b""), message.timestamp()
+            bound_us = int(dict(message.headers() or []).get(OFFSET_HEADER, NO_OFFSET_US))
+            came = batch.seq, moment_ms * 1_000, 0, batch.sent_at_us, 0, 0, batch.count, batch.kind, 0
+            book, _ = absorb(book, [BatchFact(*came, bound_us)])
+            if bound_us != NO_OFFSET_US:
+                assert book.clock_offset is not None
+                assert book.clock_offset.low_us <= 150_000 <= book.clock_offset.high_us
+                found.append(book.clock_offset.high_us - book.clock_offset.low_us)
+    consumer.close()
+    assert min(found) < 100_000
 
 
 KILLED = """

@@ -203,6 +203,7 @@ class KafkaSource:
             # Brokers make, by default, each topic that a client asks for: one that was deleted would come back, empty.
             "kafka.allow.auto.create.topics": "false",
             "groupIdPrefix": "hopwatch",
+            "includeHeaders": "true",
             # A topic of one partition is read by all cores.
             "minPartitions": str(tasks),
             **{f"kafka.{name}": value for name, value in java_client_config(self.access).items()},

@@ -10,15 +10,19 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hopwatch.monitor.kernel.books import (
     IMPLAUSIBLE,
     IN_WINDOW,
     MAX_DROPPED,
+    NO_OFFSET_US,
     TOO_LATE,
     BatchFact,
     BatchRun,
     Book,
+    ClockOffset,
     DropFact,
     absorb,
     judge_book,
@@ -196,6 +200,56 @@ def test_a_duplicate_of_an_earlier_micro_batch_changes_the_tallies_alone() -> No
     again, is_new = absorb(book, copy, [DropFact(0, WINDOW_MS, 1, "full")])
     assert is_new == [False]
     assert (judged(again), again.complete_through_us, again.tallies.duplicate_batches) == (ALL, 900_000_000, 1)
+
+
+def measured(seq: int, sent_us: int, arrival_us: int, offset_max_us: int = NO_OFFSET_US) -> BatchFact:
+    """Return a batch by when it was sent and arrived; the upper bound of the clock was measured before it."""
+    return fact(seq, 900, sent_at_us=sent_us, arrival_us=arrival_us, offset_max_us=offset_max_us)
+
+
+def test_the_offset_of_a_clock_is_between_what_was_sent_and_what_was_acknowledged() -> None:
+    """The batch before the one that tells it gives the lower bound, also if it came in an earlier micro-batch."""
+    book = written(measured(0, 150_000, 2_000), measured(1, 900_000, 800_000, 152_600))
+    assert book.clock_offset == ClockOffset(147_000, 152_600)
+    earlier = written(measured(0, 150_000, 2_000))
+    assert earlier.clock_offset is None
+    later, _ = absorb(earlier, [measured(1, 900_000, 800_000, 152_600)])
+    assert later.clock_offset == ClockOffset(147_000, 152_600)
+    assert absorb(later, [measured(2, 7, 0)])[0].clock_offset == ClockOffset(147_000, 152_600)
+
+
+def test_the_batch_before_is_not_another_one() -> None:
+    """A batch before it is missing: the one that tells the bound gives the lower one, too, which is farther off."""
+    book = written(measured(0, 150_000, 2_000), measured(2, 900_000, 800_000, 152_600))
+    assert book.clock_offset == ClockOffset(99_000, 152_600)
+
+
+def test_the_newest_measurement_counts() -> None:
+    """Not one that is read later; and one that contradicts itself, as behind a clock that was set, is none."""
+    book = written(measured(3, 0, 0), measured(4, 0, 0, 3_000))
+    assert absorb(book, [measured(1, 0, 0), measured(2, 0, 0, 500)])[0].clock_offset == ClockOffset(-1_000, 3_000)
+    assert absorb(book, [measured(5, 9_000, 0, 7_000)])[0].clock_offset is None
+    assert absorb(book, [measured(6, -(2**62), 2**62 + 1, 7_000)])[0].clock_offset is None
+
+
+@given(st.integers(-(10**9), 10**9), st.lists(st.tuples(*[st.integers(0, 10**6)] * 3), min_size=1, max_size=5))
+def test_the_offset_of_a_clock_that_does_not_step_is_within_its_bounds(
+    offset_us: int, rounds: list[tuple[int, int, int]]
+) -> None:
+    """Batches and acknowledgements may take any time; the bounds are apart by both, and two milliseconds, at most."""
+    book, now_us, bound_us, width_us = written(), 10**9, NO_OFFSET_US, 0
+    for seq, (to_broker_us, back_us, pause_us) in enumerate(rounds):
+        moment_us = now_us + to_broker_us
+        arrival_us = moment_us // 1_000 * 1_000
+        book, _ = absorb(book, [measured(seq, now_us + offset_us, arrival_us, bound_us)])
+        if bound_us != NO_OFFSET_US:
+            assert book.clock_offset is not None
+            low_us, high_us = book.clock_offset
+            assert low_us <= offset_us <= high_us
+            assert high_us - low_us <= width_us
+        bound_us = moment_us + back_us + offset_us - arrival_us
+        width_us = to_broker_us + back_us + 2_000
+        now_us = moment_us + back_us + pause_us
 
 
 def test_skew_is_that_of_the_last_batch() -> None:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopwatch.monitor.kernel.books import IMPLAUSIBLE, IN_WINDOW, TOO_LATE, DropFact, PacketFact
+from hopwatch.monitor.kernel.books import IMPLAUSIBLE, IN_WINDOW, NO_OFFSET_US, TOO_LATE, DropFact, PacketFact
 from hopwatch.monitor.kernel.recent import RecentSampler
 from hopwatch.monitor.kernel.tally import instance_name
 from hopwatch.monitor.pathway import Pathway
@@ -111,7 +111,7 @@ def test_all_instances_of_a_segment_have_one_claim_a_window(tmp_path: Path) -> N
 
 
 def test_the_books_get_a_fact_for_every_batch(tmp_path: Path) -> None:
-    """Heartbeats and byes too: number, arrival, complete_through, sent_at, window, count, kind, standing."""
+    """Heartbeats and byes too: number, arrival, complete_through, sent_at, window, count, kind, standing, no clock."""
     kinds = (
         make_batch(BatchKind.HEARTBEAT),
         observation_batch([1, 2], seq=1, sent_at_us=at_us(66)),
@@ -120,9 +120,9 @@ def test_the_books_get_a_fact_for_every_batch(tmp_path: Path) -> None:
     sheet = sheet_of(rows_of(write_segment(tmp_path / "s.seg", *kinds, arrival_us=at_us(70))))
     assert (sheet.stream, sheet.node, sheet.probe, sheet.epoch_us) == ("orders", "a", "probe-of-a", at_us(-10))
     assert list(sheet.facts) == [
-        (0, at_us(70), at_us(65), at_us(65), START_MS, 0, 0, BatchKind.HEARTBEAT, IN_WINDOW),
-        (1, at_us(70), at_us(65), at_us(66), START_MS, 0, 2, BatchKind.OBSERVATIONS, IN_WINDOW),
-        (2, at_us(70), at_us(65), at_us(65), START_MS, 0, 0, BatchKind.BYE, IN_WINDOW),
+        (0, at_us(70), at_us(65), at_us(65), START_MS, 0, 0, BatchKind.HEARTBEAT, IN_WINDOW, NO_OFFSET_US),
+        (1, at_us(70), at_us(65), at_us(66), START_MS, 0, 2, BatchKind.OBSERVATIONS, IN_WINDOW, NO_OFFSET_US),
+        (2, at_us(70), at_us(65), at_us(65), START_MS, 0, 0, BatchKind.BYE, IN_WINDOW, NO_OFFSET_US),
     ]
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hopwatch.monitor.kernel.books import NO_OFFSET_US
 from hopwatch.monitor.kernel.recent import RecentSampler
 from hopwatch.monitor.kernel.tally import Tally
 from hopwatch.monitor.kernel.window import STRAGGLING_US
@@ -30,6 +31,7 @@ from hopwatch.probes.contract import common_records, segment
 from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.common_records import MIN_RECORDS
 from hopwatch.probes.contract.envelope import RecordError, decode, encode
+from hopwatch.probes.contract.kafka import OFFSET_HEADER
 from tests.support.spool import STREAM_CONFIGS, at_us, make_batch, observation_batch, write_segment
 
 TOPIC = "observations"
@@ -41,17 +43,19 @@ SCHEMA = pa.schema(
         ("offset", pa.int64()),
         ("timestamp", pa.timestamp("us", "UTC")),
         ("timestampType", pa.int32()),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
         ("value", pa.binary()),
     ]
 )
-Record = tuple[int, int, int, int, bytes | None]
+Headers = list[tuple[str, bytes | None]]
+Record = tuple[int, int, int, int, Headers | None, bytes | None]
 
 
 def came(
     values: Sequence[bytes | None], *, partition: int = 0, first: int = 0, arrival_us: int = at_us(70)
 ) -> list[Record]:
     """Return records of one partition, all with the broker's time."""
-    return [(partition, first + n, arrival_us, LOG_APPEND_TIME, value) for n, value in enumerate(values)]
+    return [(partition, first + n, arrival_us, LOG_APPEND_TIME, None, value) for n, value in enumerate(values)]
 
 
 def landed(folder: Path, *batches: list[Record]) -> dict[str, list[JobRow]]:
@@ -150,6 +154,32 @@ def test_each_record_has_an_arrival_of_its_own(tmp_path: Path) -> None:
     assert [fact.arrival_us for fact in sheet.facts] == [at_us(80), at_us(90)]
 
 
+HEADERS: dict[str, tuple[Headers | None, int]] = {
+    "ahead": ([(OFFSET_HEADER, b"150000")], 150_000),
+    "behind, beside others": ([("trace", b"7"), (OFFSET_HEADER, b"-1"), ("x", None)], -1),
+    "twice": ([(OFFSET_HEADER, b"5"), (OFFSET_HEADER, b"6")], 6),
+    "none": ([], NO_OFFSET_US),
+    "of another program": ([("hopwatch", b"5")], NO_OFFSET_US),
+    "without a value": ([(OFFSET_HEADER, None)], NO_OFFSET_US),
+    "empty": ([(OFFSET_HEADER, b"")], NO_OFFSET_US),
+    "no number": ([(OFFSET_HEADER, b"1e9")], NO_OFFSET_US),
+    "no decimal": ([(OFFSET_HEADER, "\u0664".encode())], NO_OFFSET_US),
+    "beyond 64 bits": ([(OFFSET_HEADER, b"9" * 19)], NO_OFFSET_US),
+}
+
+
+@pytest.mark.parametrize(("headers", "offset_us"), HEADERS.values(), ids=HEADERS)
+def test_the_header_of_a_record_has_the_upper_bound_of_its_clock(
+    headers: Headers | None, offset_us: int, tmp_path: Path
+) -> None:
+    """Of that record alone; what is no number of µs says nothing, and the record counts as ever."""
+    first, second, third = came([encode(observation_batch([n], seq=n)) for n in range(3)])
+    rows = landed(tmp_path, [first, (*second[:4], headers, second[5]), third])
+    (sheet,) = unpack_sheets(rows[FACTS_ROW][0].payload)
+    assert [fact.offset_max_us for fact in sheet.facts] == [NO_OFFSET_US, offset_us, NO_OFFSET_US]
+    assert claimed(rows).observations == 3
+
+
 def test_the_clock_waits_for_partitions_that_are_behind(tmp_path: Path) -> None:
     """The clock goes at most a minute beyond what all partitions were read to, and stays while that is unknown."""
     assert landed(tmp_path, came([GOOD], arrival_us=at_us(900)))[CLOCK_ROW][0].clock_us == 0
@@ -194,7 +224,7 @@ def test_poison_is_set_aside_with_its_offset(
 
 def test_a_record_with_its_producers_time_is_set_aside(tmp_path: Path) -> None:
     """The arrival clock is the broker's: a topic whose setting was changed must not move it to any year."""
-    record = (0, 0, at_us(10**9), 0, GOOD)
+    record = (0, 0, at_us(10**9), 0, None, GOOD)
     rows = landed(tmp_path, [record])
     found = SetAside.unpack(rows[SET_ASIDE_ROW][0].payload)
     assert (found.reason, found.message) == (

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from hopwatch.monitor.kernel.books import BatchRun, Book, InstanceCounts
+from hopwatch.monitor.kernel.books import BatchRun, Book, ClockOffset, InstanceCounts
 from hopwatch.monitor.kernel.books import judge_book as judge
 from hopwatch.monitor.payloads import SetAside
 from hopwatch.monitor.store import fencing, reader, writer
@@ -26,6 +26,7 @@ BOOK = Book(
     runs=(BatchRun(0, 2, at_us(0), at_us(20)), BatchRun(4, 4, at_us(40), at_us(65))),
     said_bye=True,
     skew_us=-3,
+    clock_offset=ClockOffset(-5, 2_700),
     drops={(START_MS, "queue full"): 3, (START_MS, "a\"b'c"): 1},
     sent={START_MS: False, START_MS + 60_000: True},
     tallies=InstanceCounts(6, 1, 500, 40, 30, 20),
@@ -49,7 +50,9 @@ def accounts(engine: Engine) -> reader.Json:
 
 def test_a_book_is_read_as_it_was_written(engine: Engine) -> None:
     """Runs and holes, drops by window and cause, windows sent, tallies."""
-    other = replace(BOOK, probe="other", runs=(), drops={}, sent={}, said_bye=False, tallies=InstanceCounts())
+    other = replace(
+        BOOK, probe="other", clock_offset=None, runs=(), drops={}, sent={}, said_bye=False, tallies=InstanceCounts()
+    )
     write(engine, Changes(0, books=[BOOK, other]))
     with engine.begin() as connection:
         assert list(reader.read_books(connection)) == [BOOK, other]

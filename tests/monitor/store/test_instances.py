@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine
 
-from hopwatch.monitor.accounting.instances import InstancePage, InstanceState
-from hopwatch.monitor.kernel.books import RETIRED_AFTER_US, InstanceCounts
+from hopwatch.monitor.accounting.instances import InstanceClock, InstancePage, InstanceState
+from hopwatch.monitor.kernel.books import RETIRED_AFTER_US, ClockOffset, InstanceCounts
 from hopwatch.monitor.metrics.snapshot import StoreFigures
 from hopwatch.monitor.store import fencing, figures, instances, schema
 from hopwatch.monitor.store.instances import InstanceFilter
@@ -58,6 +58,23 @@ def test_what_tells_and_is_not_whole_is_troubled(trouble: object, engine: Engine
     write(engine, trouble)  # type: ignore[arg-type]  # a book
     write(engine, book(node="a", skew_us=1_000_000))
     assert [one.state for one in roll(engine).instances] == [InstanceState.TROUBLED, InstanceState.ALIVE]
+
+
+def test_clocks_that_are_surely_wrong_are_found(engine: Engine) -> None:
+    """Those of reporting instances that are five milliseconds off or more, whatever the error; the farthest first."""
+    clocks = {"right": (-900, 4_000), "maybe": (4_999, 90_000), "ahead": (5_000, 5_100), "behind": (-9_000, -7_000)}
+    written = [book(probe=probe, clock_offset=ClockOffset(*offset_us)) for probe, offset_us in clocks.items()]
+    other = book(probe="other", stream="clicks", clock_offset=ClockOffset(8_000, 9_000))
+    gone = [
+        book(probe="bye", said_bye=True, clock_offset=ClockOffset(9_000, 9_000)),
+        book(probe="silent", told_ago_s=61, clock_offset=ClockOffset(9_000, 9_000)),
+    ]
+    write(engine, *written, *gone, other, book(probe="unknown"))
+    with engine.connect() as connection:
+        assert [one.probe for one in instances.read_wrong_clocks(connection)] == ["other", "behind", "ahead"]
+        found = instances.read_wrong_clocks(connection, "orders")
+    assert found[0] == InstanceClock("orders", "b", "behind", ClockOffset(-9_000, -7_000))
+    assert len(found) == 2
 
 
 def test_books_come_back_as_they_were_written(engine: Engine) -> None:

@@ -436,7 +436,8 @@ def test_counts_of_an_older_store_have_no_lags(url: str) -> None:
     with engine.execution_options(writes=True).begin() as connection:
         upgrade(connection, "0018")
         write_old_rules(connection)
-        more = [LAGS_BY_COUNT, LAGS_BY_COUNT_OF_HOURS, ("books", "lags TEXT"), SEQUENCE]
+        clock = [("books", f"clock_{bound}_us BIGINT") for bound in ("low", "high")]
+        more = [LAGS_BY_COUNT, LAGS_BY_COUNT_OF_HOURS, ("books", "lags TEXT"), SEQUENCE, *clock]
         with added_columns(connection, more):
             one = replace(build_conclusion().result, counts=(counted,))
             writer.write_conclusions(connection, [build_conclusion(one)], 0)
