@@ -1,14 +1,17 @@
 """Number of probe instances that a monitor keeps up with: each has a message a second, and sends as a probe does.
 
 All through a broker, with default settings and with a fixed number of records a trigger, one after the other. Beside it
-the age of the recent figures in the store.
+the age of the recent figures in the store, and how soon it is told that messages are overdue: in each flush one lane
+loses those before the last node.
 """
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,11 +19,13 @@ from typing import Final
 import numpy as np
 from confluent_kafka import Producer
 from rich.table import Table
+from sqlalchemy import func, select
 
 from bench.speed import Progress
 from bench.table_style import format_number, new_table
+from hopwatch.monitor.errors import StoreError
 from hopwatch.monitor.spark.sources.kafka import FIRST_RECORDS_PER_TRIGGER
-from hopwatch.monitor.store import dialect, fencing, reader, recent_figures, schema
+from hopwatch.monitor.store import dialect, fencing, reader, recent_figures, schema, tables
 from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.envelope import encode
 from hopwatch.probes.contract.limits import WINDOW_MS
@@ -40,6 +45,12 @@ START_S: Final = 30.0
 """Time for the broker and the monitor to start, before the first record is sent."""
 ENCODE_S: Final = 200e-6
 """Time that a record takes to be made, at most: all are made before the first is sent."""
+DEADLINE_S: Final = 5
+SETTLE_S: Final = 30
+"""Settle by default."""
+OVERDUE_WITHIN_S: Final = 15
+LOOK_S: Final = 0.5
+"""Pause between two looks at what is overdue."""
 LAST_S: Final = 60.0
 """End of a run by which it is judged."""
 
@@ -49,7 +60,8 @@ class IntakeRun:
     """Run of a monitor: records sent and read, and seconds that it was behind, the most in the last minute, at the end.
 
     ``recent_s`` is the age of recent figures, the most in the last minute; ``limit`` is the fixed number of records a
-    trigger, 0 for the default settings.
+    trigger, 0 for the default settings. ``overdue_s`` says how long after deadline and settle the messages that a lane
+    had lost in a flush were told, s; of what was due 15 s before the end or earlier, None where it was not told.
     """
 
     instances: int
@@ -59,6 +71,13 @@ class IntakeRun:
     behind_s: float
     behind_at_end_s: float
     recent_s: float
+    overdue_s: tuple[float | None, ...]
+
+    @property
+    def worst_overdue_s(self) -> float | None:
+        """Return the longest time until it was told, None where something was not."""
+        told_s = [one for one in self.overdue_s if one is not None]
+        return max(told_s, default=None) if len(told_s) == len(self.overdue_s) else None
 
 
 def measure(scratch: Path, tell: Progress, instances: int) -> list[IntakeRun]:
@@ -77,7 +96,7 @@ def measure(scratch: Path, tell: Progress, instances: int) -> list[IntakeRun]:
 def _measure(folder: Path, instances: int, limit: int) -> IntakeRun:
     folder.mkdir(parents=True)
     flushes = int(MINUTES * 60 / FLUSH_S)
-    start_s = int(time.time() + START_S + flushes * instances * ENCODE_S)
+    start_s, lanes = int(time.time() + START_S + flushes * instances * ENCODE_S), instances // len(NODES)
     records = [list(_make_records(instances, start_s + number * FLUSH_S, number)) for number in range(flushes)]
     broker = Kafka(folder / "broker")
     broker.start()
@@ -89,12 +108,15 @@ def _measure(folder: Path, instances: int, limit: int) -> IntakeRun:
         config.write_text(
             f'[transport]\nurl = "{broker.url("observations")}"\n{fixed}[store]\nurl = "{store_url}"\n'
             f'[monitor]\nworkdir = "{folder / "work"}"\n[streams.{STREAM}]\npath = "{" -> ".join(NODES)}"\n'
+            f'deadline = "{DEADLINE_S}s"\n'
         )
         command = [sys.executable, "-m", "hopwatch", "run", "--config", str(config)]
         monitor = Process(command, folder / "monitor.log")
         try:
-            read, *behind_s = _send(broker, store_url, records, start_s)
-            return IntakeRun(instances, limit, sum(map(len, records)), read, *behind_s)
+            with _watch_overdue(store_url) as told_s:
+                read, behind_s, at_end_s, recent_s = _send(broker, store_url, records, start_s)
+            overdue_s = find_overdue_latencies(told_s, start_s, lanes)
+            return IntakeRun(instances, limit, sum(map(len, records)), read, behind_s, at_end_s, recent_s, overdue_s)
         finally:
             monitor.stop(STOP_S)
     finally:
@@ -107,16 +129,61 @@ def _make_records(instances: int, sent_s: int, number: int) -> Iterator[bytes]:
     random = np.random.default_rng(number)
     lanes = instances // len(NODES)
     for lane in range(lanes):
-        sent_us = int((sent_s + lane / lanes * FLUSH_S) * 1e6)
+        sent_us = int(_find_sent_s(sent_s, lane, lanes) * 1e6)
         ids = random.bytes(16 * FLUSH_S)
         for node in NODES:
+            is_lost = node == NODES[-1] and lane == number % lanes
+            kind = BatchKind.HEARTBEAT if is_lost else BatchKind.OBSERVATIONS
+            count, message_ids, lags_us = (0, b"", b"") if is_lost else (FLUSH_S, ids, lags)
+            window_start_ms = (sent_us // 1_000 - (0 if is_lost else 1_000)) // WINDOW_MS * WINDOW_MS
             yield encode(
                 Batch(
-                    f"{node}-{lane}", (sent_s - (number + 1) * FLUSH_S) * 1_000_000, number, BatchKind.OBSERVATIONS,
-                    STREAM, node, (sent_us // 1_000 - 1_000) // WINDOW_MS * WINDOW_MS, sent_us, sent_us - 50_000,
-                    count=FLUSH_S, message_ids=ids, lag_in_us=lags, lag_out_us=lags,
+                    f"{node}-{lane}", (sent_s - (number + 1) * FLUSH_S) * 1_000_000, number, kind,
+                    STREAM, node, window_start_ms, sent_us, sent_us - 50_000,
+                    count=count, message_ids=message_ids, lag_in_us=lags_us, lag_out_us=lags_us,
                 )
             )  # fmt: skip
+
+
+def _find_sent_s(flush_s: float, lane: int, lanes: int) -> float:
+    """Return when a lane sends in the flush that begins then."""
+    return flush_s + lane / lanes * FLUSH_S
+
+
+@contextmanager
+def _watch_overdue(store_url: str) -> Iterator[list[float]]:
+    """Yield the moments at which the messages of each flush were told as overdue or lost, as they are."""
+    told_s: list[float] = []
+    ended = threading.Event()
+
+    def watch() -> None:
+        node, engine = tables.node_windows.c, dialect.create_engine(store_url)
+        wanted = select(func.sum(node.overdue + node.loss_lower)).where(node.node == NODES[-1])
+        while not ended.wait(LOOK_S):
+            with suppress(StoreError), schema.open_snapshot(engine) as connection:
+                told = int(connection.execute(wanted).scalar() or 0) // FLUSH_S
+                told_s.extend([time.time()] * (told - len(told_s)))
+        engine.dispose()
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield told_s
+    finally:
+        ended.set()
+        thread.join()
+
+
+def find_overdue_latencies(told_s: Sequence[float], start_s: float, lanes: int) -> tuple[float | None, ...]:
+    """Return how long after deadline and settle the loss of each flush was told, in their order."""
+    flushes = int(MINUTES * 60 / FLUSH_S)
+    due_s = [
+        _find_sent_s(start_s + number * FLUSH_S, number % lanes, lanes) + DEADLINE_S + SETTLE_S
+        for number in range(flushes)
+    ]
+    due_s = [one for one in due_s if one <= start_s + MINUTES * 60 - OVERDUE_WITHIN_S]
+    told = [*told_s, *[None] * len(due_s)]
+    return tuple(None if at_s is None else at_s - one for at_s, one in zip(told, due_s, strict=False))
 
 
 def _send(broker: Kafka, store_url: str, records: list[list[bytes]], start_s: int) -> tuple[int, float, float, float]:
@@ -153,11 +220,11 @@ def _send(broker: Kafka, store_url: str, records: list[list[bytes]], start_s: in
 def build_table(runs: list[IntakeRun]) -> Table:
     """Return what was sent and read, and how far behind the monitor was."""
     behind = "behind in the last minute, at most, s", "behind at the end, s"
-    columns = ("sent", "read", *behind, "age of recent figures, at most, s")
+    columns = ("sent", "read", *behind, "age of recent figures, at most, s", "overdue told after, at most, s")
     title = f"Probe instances with a message a second each, {MINUTES} minutes"
     table = new_table(title, ("instances", "records a trigger"), columns)
     for run in runs:
         counts = (format_number(run.sent, 0), format_number(run.read, 0))
-        late = (format_number(one, 0) for one in (run.behind_s, run.behind_at_end_s, run.recent_s))
+        late = (format_number(one, 0) for one in (run.behind_s, run.behind_at_end_s, run.recent_s, run.worst_overdue_s))
         table.add_row(f"{run.instances:,}", f"{run.limit:,}" if run.limit else "by default", *counts, *late)
     return table

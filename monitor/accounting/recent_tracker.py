@@ -42,7 +42,8 @@ class RecentTracker:
         """Take the stamps of a micro-batch, which has read all that arrived up to a moment, if not less."""
         came = list(parts)
         self.parts += [part._replace(sightings=NO_SIGHTINGS) for part in came if len(part.counts)]
-        self.messages += [RecentMessages(part.nodes, part.sightings) for part in came if len(part.sightings)]
+        # Copied, as a view would keep all of the parcel, with its lags, for as long.
+        self.messages += [RecentMessages(part.nodes, part.sightings.copy()) for part in came if len(part.sightings)]
         latest_us = max((part.latest_us for part in came), default=0)
         self.through_us = max(self.through_us, min(latest_us, through_us))
 
@@ -73,7 +74,7 @@ class RecentTracker:
             in_flight = sum_backlog(stream)
             backlog = {node: in_flight.get(node, 0) for node in config.pathway.nodes}
             figures = [_build_node(node, traffic.get((stream, node), NO_TRAFFIC), backlog.get(node)) for node in nodes]
-            yield RecentFigures(stream, through_s * _SECOND_US, tuple(figures), edges.get(stream, ()))
+            yield RecentFigures(stream, through_s * _SECOND_US, tuple(figures), tuple(edges.get(stream, ())))
 
 
 def _build_node(node: str, traffic: tuple[RecentTraffic, ...], backlog: int | None) -> RecentNode:

@@ -316,15 +316,15 @@ def summarize_stamps(parts: Sequence[RecentStamps], through_s: int) -> dict[tupl
     return {node: tuple(traffic[place * SIDES : (place + 1) * SIDES]) for node, place in places.items()}
 
 
-def summarize_edges(edges: Sequence[EdgeTimes]) -> dict[str, tuple[RecentEdge, ...]]:
+def summarize_edges(edges: Sequence[EdgeTimes]) -> dict[str, list[RecentEdge]]:
     """Return the recent times on the edges of each stream, in their order."""
     keys = np.repeat(np.arange(len(edges)), [len(one.times_us) for one in edges])
     times_us = np.concatenate([NO_STAMPS.lags_us, *(one.times_us for one in edges)])
-    found: dict[str, tuple[RecentEdge, ...]] = {}
+    found: dict[str, list[RecentEdge]] = {}
     for one, time_us in zip(edges, _find_percentiles(len(edges), keys, times_us, np.ones_like(times_us)), strict=True):
         if time_us is not None:
             edge = RecentEdge(one.source, one.node, len(one.times_us), time_us)
-            found[one.stream] = (*found.get(one.stream, ()), edge)
+            found.setdefault(one.stream, []).append(edge)
     return found
 
 

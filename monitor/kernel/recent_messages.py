@@ -22,6 +22,12 @@ MAX_SECOND_MESSAGES: Final = 64
 MAX_EDGE_S: Final = 60
 """Time for which a message is kept, by arrival: what is on its way for longer has no recent time on an edge."""
 
+_NOT_ASKED: Final = -1
+"""Place of a node of a stream that is not asked for."""
+_MARK_BITS: Final = 22
+_MARK_SHIFT: Final = np.uint64(64 - _MARK_BITS)
+"""Hashes of arrivals are marked by their first bits, so that most departures are left out before they are sorted."""
+
 SIGHTINGS: Final = np.dtype(
     [
         ("node", "<u4"),
@@ -43,11 +49,6 @@ class RecentMessages(NamedTuple):
     nodes: tuple[tuple[str, str], ...]
     sightings: NDArray[np.void]
 
-
-_NOT_ASKED: Final = -1
-_MARK_BITS: Final = 22
-_MARK_SHIFT: Final = np.uint64(64 - _MARK_BITS)
-"""Hashes of arrivals are marked by their first bits, so that most departures are left out before they are sorted."""
 
 NO_SIGHTINGS: Final = np.empty(0, SIGHTINGS)
 """Sightings of nothing."""

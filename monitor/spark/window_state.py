@@ -28,7 +28,9 @@ WORK_PER_TRIGGER: Final = 500_000
 
 Work is counted in observations.
 """
-WORK_PER_BATCH: Final = 300
+DEADLINE_WORK_PER_TRIGGER: Final = 4_000_000
+"""The same on windows of streams with deadlines: what is overdue is found by their tallies."""
+WORK_PER_BATCH: Final = 60
 """The work of a batch apart from its observations."""
 WORK_PER_TALLY: Final = 15_000
 """The work of a tally, and of the judgement that follows, apart from its batches."""
@@ -36,6 +38,8 @@ WORK_OF_ORDER: Final = 5
 """The work of an observation in the shard that counts order, as a multiple of that of any other."""
 MAX_TALLY_WAIT_US: Final = 20_000_000
 """Time that claims wait for a tally at most."""
+DEADLINE_TALLY_WAIT_US: Final = 10_000_000
+"""The same for claims of a stream with deadlines."""
 
 _OUTPUT_ROW: Final = Row(*TALLIED_SCHEMA.names)
 """Makes a row with the columns of the job's output."""
@@ -75,7 +79,7 @@ class WindowShardProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Name the state; Spark calls this once in a task, which is one worker's part of a trigger."""
-        self.handle, self.left = handle, WORK_PER_TRIGGER
+        self.handle, self.left, self.left_for_deadlines = handle, WORK_PER_TRIGGER, DEADLINE_WORK_PER_TRIGGER
         self.state = handle.getValueState("shard", _STATE_COLUMNS)
         # A value is written as a whole; of a list what is added to it is.
         self.packed = handle.getListState("claims", _PACKED_COLUMNS)
@@ -88,7 +92,8 @@ class WindowShardProcessor(StatefulProcessor):
             yield from (_OUTPUT_ROW(kind, "", 0, 0, watermark_us, 0, row.payload) for row in rows)
             return
         start_us = start_ms * 1_000
-        terms = self.rules[stream].at(start_us).terms
+        config = self.rules[stream].at(start_us)
+        terms = config.terms
         if _is_over(terms, start_us, watermark_us):
             return
         known = self._known()
@@ -101,7 +106,7 @@ class WindowShardProcessor(StatefulProcessor):
             shard, row = self._tally(key, shard, watermark_us)
             yield row
         elif shard.is_due and not known.is_due:
-            self._wake_at(_next_tally_us(stream, start_us, watermark_us))
+            self._wake_at(_next_tally_us(stream, config, start_us, watermark_us))
         self._keep(shard)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:  # noqa: ANN401, N802, N803 - Spark's names
@@ -114,13 +119,14 @@ class WindowShardProcessor(StatefulProcessor):
             self._clear()
             return
         shard = self._known() or ShardState()
-        terms, end_us = self.rules[stream].at(start_us).terms, start_us + WINDOW_US
+        config, end_us = self.rules[stream].at(start_us), start_us + WINDOW_US
+        terms = config.terms
         ends_now = expiredTimerInfo.getExpiryTimeInMs() == _timer_ms(end_us)
         is_final = watermark_us >= terms.final_at_us(start_us)
         waits = ends_now and shard.is_due and not is_final and not self._can_afford(key, shard)
         if waits:
             # More is on its way: one tally at its next moment is of all of it.
-            self._wake_at(_next_tally_us(stream, start_us, watermark_us))
+            self._wake_at(_next_tally_us(stream, config, start_us, watermark_us))
         if not waits and (shard.is_due or (ends_now and self._lacks_stamps(shard, end_us))):
             shard, row = self._tally(key, shard, watermark_us)
             self._keep(shard)
@@ -141,8 +147,11 @@ class WindowShardProcessor(StatefulProcessor):
     def _can_afford(self, key: Any, shard: ShardState) -> bool:  # noqa: ANN401
         """Return whether a tally fits into what is left of the trigger, and take it from that if so."""
         _, stream, start_ms, number = key
-        counts_order = self.rules[stream].at(start_ms * 1_000).order and not number
-        work = WORK_PER_TALLY + shard.claimed * (WORK_OF_ORDER if counts_order else 1)
+        config = self.rules[stream].at(start_ms * 1_000)
+        work = WORK_PER_TALLY + shard.claimed * (WORK_OF_ORDER if config.order and not number else 1)
+        if config.deadlines and work <= self.left_for_deadlines:
+            self.left_for_deadlines -= work
+            return True
         if work > self.left:
             return False
         self.left -= work
@@ -189,14 +198,15 @@ def _timer_ms(moment_us: int) -> int:
     return moment_us // 1_000 + 1
 
 
-def _next_tally_us(stream: str, start_us: int, watermark_us: int) -> int:
+def _next_tally_us(stream: str, config: StreamConfig, start_us: int, watermark_us: int) -> int:
     """Return the next moment to recount at, one for all that comes before it, as timers pile up.
 
     Each stream has moments of its own, so that no trigger pays for the windows of all streams; two windows that follow
     each other, of which both have news, have theirs half of the time apart.
     """
-    phase_us = (crc32(stream.encode()) * MAX_TALLY_WAIT_US >> 32) + start_us // WINDOW_US % 2 * MAX_TALLY_WAIT_US // 2
-    return watermark_us + MAX_TALLY_WAIT_US - (watermark_us - phase_us) % MAX_TALLY_WAIT_US
+    wait_us = DEADLINE_TALLY_WAIT_US if config.deadlines else MAX_TALLY_WAIT_US
+    phase_us = (crc32(stream.encode()) * wait_us >> 32) + start_us // WINDOW_US % 2 * wait_us // 2
+    return watermark_us + wait_us - (watermark_us - phase_us) % wait_us
 
 
 def _work_of(claims: Claims) -> int:

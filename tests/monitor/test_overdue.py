@@ -148,7 +148,8 @@ def test_a_stream_without_a_deadline_has_nothing_overdue(tmp_path: Path) -> None
 def test_books_that_are_ahead_of_a_tally_make_nothing_overdue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch that the books have and the tally has not yet has its messages; they are not missing."""
     watch = begin(Watch(tmp_path, replace(TEN_SECONDS, shards=2)))
-    monkeypatch.setattr(window_state, "WORK_PER_TRIGGER", 0)
+    for budget in ("WORK_PER_TRIGGER", "DEADLINE_WORK_PER_TRIGGER"):
+        monkeypatch.setattr(window_state, budget, 0)
     watch.tell(44, watch.observed("b", ALL[9:], 44))
     tallied = [watch.batches.ledger.live["orders"][START_US].watch.tallied]  # type: ignore[union-attr]
     for seconds in range(45, 60):

@@ -256,6 +256,18 @@ def test_what_was_left_aside_is_tallied_within_20_s(growing: Driven) -> None:
     assert tallied(growing.wake(first * 1_000)) == [(TICK_ROW, 0)]
 
 
+def test_windows_with_deadlines_have_a_budget_and_moments_of_their_own(
+    growing: Driven, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Overdue messages are found by tallies: up to DEADLINE_WORK_PER_TRIGGER at every trigger, else within 10 s."""
+    monkeypatch.setattr(state_module, "DEADLINE_WORK_PER_TRIGGER", 30)
+    growing.rules = {"orders": replace(STREAM_CONFIGS["orders"], deadlines=(("b", 1),))}
+    assert tallied(growing.arrive(at_us(20), observation_batch(range(30)))) == [(TALLY_ROW, 30)]
+    assert tallied(growing.arrive(at_us(25), observation_batch([30], seq=1))) == []
+    assert at_us(25) < growing.kept.timers[-1] * 1_000 <= at_us(35) + 1_000
+    assert tallied(growing.wake(growing.kept.timers[-1] * 1_000)) == [(TALLY_ROW, 31)]
+
+
 def test_a_large_window_waits_at_its_end_for_its_next_moment(growing: Driven) -> None:
     """Its last messages are still on their way; one tally has them, too. A small one is tallied at once."""
     growing.arrive(at_us(50), observation_batch(range(20)), arrival_us=at_us(50))
