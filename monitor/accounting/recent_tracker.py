@@ -67,7 +67,7 @@ class RecentTracker:
         start_us = through_s * _SECOND_US // WINDOW_US * WINDOW_US
         configs = {stream: rules[stream].at(start_us) for stream in due}
         named = {stream: config.pathway.named_edges for stream, config in configs.items() if not config.is_removed}
-        edges = summarize_edges([*measure_edges(self.messages, named, through_s)])
+        edges = summarize_edges(measure_edges(self.messages, named, through_s))
         for stream, config in configs.items():
             self.renewed_s[stream] = through_s
             nodes = () if config.is_removed else config.pathway.declared

@@ -316,15 +316,14 @@ def summarize_stamps(parts: Sequence[RecentStamps], through_s: int) -> dict[tupl
     return {node: tuple(traffic[place * SIDES : (place + 1) * SIDES]) for node, place in places.items()}
 
 
-def summarize_edges(edges: Sequence[EdgeTimes]) -> dict[str, list[RecentEdge]]:
-    """Return the recent times on the edges of each stream, in their order."""
-    keys = np.repeat(np.arange(len(edges)), [len(one.times_us) for one in edges])
-    times_us = np.concatenate([NO_STAMPS.lags_us, *(one.times_us for one in edges)])
+def summarize_edges(times: EdgeTimes) -> dict[str, list[RecentEdge]]:
+    """Return the recent times on the edges of each stream, in their order; an edge without a message is left out."""
+    lags_us = _find_percentiles(len(times.edges), times.edge, times.times_us, np.ones_like(times.times_us))
+    messages = np.bincount(times.edge, minlength=len(times.edges)).tolist()
     found: dict[str, list[RecentEdge]] = {}
-    for one, time_us in zip(edges, _find_percentiles(len(edges), keys, times_us, np.ones_like(times_us)), strict=True):
+    for (stream, source, node), count, time_us in zip(times.edges, messages, lags_us, strict=True):
         if time_us is not None:
-            edge = RecentEdge(one.source, one.node, len(one.times_us), time_us)
-            found.setdefault(one.stream, []).append(edge)
+            found.setdefault(stream, []).append(RecentEdge(source, node, count, time_us))
     return found
 
 

@@ -6,7 +6,7 @@ that the others keep most of what one of them keeps, in whatever batches it come
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -24,6 +24,7 @@ MAX_EDGE_S: Final = 60
 
 _NOT_ASKED: Final = -1
 """Place of a node of a stream that is not asked for."""
+_MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 _MARK_BITS: Final = 22
 _MARK_SHIFT: Final = np.uint64(64 - _MARK_BITS)
 """Hashes of arrivals are marked by their first bits, so that most departures are left out before they are sorted."""
@@ -55,11 +56,13 @@ NO_SIGHTINGS: Final = np.empty(0, SIGHTINGS)
 
 
 class EdgeTimes(NamedTuple):
-    """Times of messages on an edge of a stream, µs; shape (messages,)."""
+    """Times of messages on edges, which are (stream, source, node): of each its edge's place, and its time, µs.
 
-    stream: str
-    source: str
-    node: str
+    ``edge`` and ``times_us`` have the shape (messages,).
+    """
+
+    edges: tuple[tuple[str, str, str], ...]
+    edge: NDArray[np.int64]
     times_us: NDArray[np.int64]
 
 
@@ -114,30 +117,37 @@ def keep_smallest(sightings: NDArray[np.void]) -> NDArray[np.void]:
     return smallest
 
 
-def measure_edges(parts: Iterable[RecentMessages], edges: StreamEdges, through_s: int) -> Iterator[EdgeTimes]:
-    """Yield the times of messages on edges: of those whose arrival was read in the span that ends at a second.
+def measure_edges(parts: Iterable[RecentMessages], edges: StreamEdges, through_s: int) -> EdgeTimes:
+    """Return the times of messages on edges: of those whose arrival was read in the span that ends at a second.
 
-    A message that a node stamped several times has its least lag there. An edge without a message is left out.
+    A message that a node stamped several times has its least lag there. Edges of nodes without messages are left out.
     """
     places: dict[tuple[str, str], int] = {}
     asked = []
     for part in parts:
         own = [places.setdefault(node, len(places)) if node[0] in edges else _NOT_ASKED for node in part.nodes]
         asked.append((np.array(own, np.int64)[part.sightings["node"]], part.sightings))
-    came = _select_stamps(asked, "lag_in_us", (through_s - RECENT_SPAN_S, through_s), None)
+    came = _find_first(_select_stamps(asked, "lag_in_us", (through_s - RECENT_SPAN_S, through_s), None))
     has_come = np.zeros(2**_MARK_BITS, bool)
     has_come[came.key >> _MARK_SHIFT] = True
-    left = _select_stamps(asked, "lag_out_us", (through_s - MAX_EDGE_S, through_s), has_come)
-    came_at, left_at = (_find_first(stamps, len(places)) for stamps in (came, left))
-    for stream, of_stream in edges.items():
-        for source, node in of_stream:
-            from_place, to_place = places.get((stream, source)), places.get((stream, node))
-            if from_place is None or to_place is None:
-                continue
-            (left_keys, left_us), (came_keys, came_us) = left_at[from_place], came_at[to_place]
-            _, of_left, of_came = np.intersect1d(left_keys, came_keys, assume_unique=True, return_indices=True)
-            if len(of_left):
-                yield EdgeTimes(stream, source, node, came_us[of_came] - left_us[of_left])
+    left = _find_first(_select_stamps(asked, "lag_out_us", (through_s - MAX_EDGE_S, through_s), has_come))
+    named = tuple(
+        (stream, *edge) for stream, of_stream in edges.items() for edge in of_stream
+        if (stream, edge[0]) in places and (stream, edge[1]) in places
+    )  # fmt: skip
+    if not len(left.key) or not named:
+        return EdgeTimes(named, np.empty(0, np.int64), np.empty(0, np.int64))
+    source, node = np.array([[places[stream, place] for place in edge] for stream, *edge in named]).T
+    first, end = (np.searchsorted(came.place, node, side) for side in ("left", "right"))
+    edge_of = np.repeat(np.arange(len(named)), end - first)
+    at = np.arange(len(edge_of)) - np.repeat(np.cumsum(end - first) - end, end - first)
+    wanted_place, wanted_key = source[edge_of], came.key[at]
+    mixed = _mix(left.place, left.key)
+    order = np.argsort(mixed)
+    found = np.searchsorted(mixed[order], _mix(wanted_place, wanted_key))
+    found = order[np.minimum(found, len(order) - 1)]
+    is_found = (left.place[found] == wanted_place) & (left.key[found] == wanted_key)
+    return EdgeTimes(named, edge_of[is_found], (came.lags_us[at] - left.lags_us[found])[is_found])
 
 
 def _find_smallest(keys: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -169,11 +179,14 @@ def _select_stamps(
     return _Stamps(*(np.concatenate(column) for column in zip(*columns, strict=True)))
 
 
-def _find_first(stamps: _Stamps, nodes: int) -> list[tuple[NDArray[np.uint64], NDArray[np.int64]]]:
-    """Return for each node its messages in order of their hashes, and the least lag of each."""
+def _find_first(stamps: _Stamps) -> _Stamps:
+    """Return the least lag of each message at each node, by nodes."""
     order = np.lexsort((stamps.lags_us, stamps.key, stamps.place))
     place, key, lags_us = (column[order] for column in stamps)
     is_first = np.append(True, (place[1:] != place[:-1]) | (key[1:] != key[:-1]))[: len(order)]
-    place, key, lags_us = place[is_first], key[is_first], lags_us[is_first]
-    bounds = np.searchsorted(place, np.arange(1, nodes))
-    return list(zip(np.split(key, bounds), np.split(lags_us, bounds), strict=True))
+    return _Stamps(place[is_first], key[is_first], lags_us[is_first])
+
+
+def _mix(place: NDArray[np.int64], key: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return 64 bits for each message at a node, shape (n,)."""
+    return key ^ (place.astype(np.uint64) * _MIX)

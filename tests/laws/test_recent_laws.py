@@ -166,11 +166,12 @@ def test_times_on_edges_are_sampled_evenly(size_of_a: int, size_of_b: int) -> No
             place = second * 1_000_000 + (node == "b") * 400_000
             sampler.add_batch("orders", node, place, stamps, len(of_batch), is_one_sided=False)
     kept = unpack_recent(pack_recent(sampler.collect()))
-    (edge,) = measure_edges([RecentMessages(kept.nodes, kept.sightings)], {"orders": [("a", "b")]}, 15)
-    assert set(edge.times_us.tolist()) <= set(times_us.tolist())
-    assert len(edge.times_us) >= 64
+    found = measure_edges([RecentMessages(kept.nodes, kept.sightings)], {"orders": [("a", "b")]}, 15)
+    assert (found.edges, set(found.edge.tolist())) == ((("orders", "a", "b"),), {0})
+    assert set(found.times_us.tolist()) <= set(times_us.tolist())
+    assert len(found.times_us) >= 64
     assert len(kept.sightings) <= 2 * 15 * MAX_SECOND_MESSAGES
-    rank = np.mean(np.sort(times_us) <= np.median(edge.times_us))
+    rank = np.mean(np.sort(times_us) <= np.median(found.times_us))
     assert abs(rank - 0.5) < 0.15
 
 
@@ -183,10 +184,10 @@ def test_a_message_on_its_way_for_too_long_has_no_time_on_the_edge() -> None:
             sampler.add_batch("orders", node, second * 1_000_000, stamps, 1, is_one_sided=False)
     kept = sampler.collect()
     messages, edges = [RecentMessages(kept.nodes, kept.sightings)], {"orders": [("a", "b"), ("b", "z"), ("z", "a")]}
-    (edge,) = measure_edges(messages, edges, 60)
-    assert sorted(-edge.times_us) == [0, 5, 15]
-    (edge,) = measure_edges(messages, edges, 61)
-    assert sorted(-edge.times_us) == [5, 20]
+    assert measure_edges(messages, edges, 60).edges == (("orders", "a", "b"),)
+    assert sorted(-measure_edges(messages, edges, 60).times_us) == [0, 5, 15]
+    assert sorted(-measure_edges(messages, edges, 61).times_us) == [5, 20]
+    assert len(measure_edges(messages, {"clicks": [("a", "b")]}, 60).edges) == 0
 
 
 def test_outcomes_of_large_batches_are_told_apart() -> None:
