@@ -62,7 +62,7 @@ class KafkaSink:
         self._failed_s = float("-inf")
         self._logged = OncePerCause()
         self._measured_s = float("-inf")
-        # By how much the clock is ahead of the broker's at most, µs: while it is measured, and not told yet.
+        # By how much the clock is ahead of the broker's at most, µs, once it is measured and until that is told.
         self._offset_max_us: int | None = None
         self._is_measuring = False
 
@@ -101,7 +101,8 @@ class KafkaSink:
             self._log_once("not written", f"cannot be written: {describe_kafka_error(error)}")
             return False
         self._waiting_bytes += len(record)
-        self._offset_max_us = None
+        if self._offset_max_us is not None:
+            self._offset_max_us, self._is_measuring = None, False
         if self._now_s() - self._measured_s >= CLOCK_EVERY_S:
             self._measure_clock()
         return True
@@ -110,11 +111,11 @@ class KafkaSink:
         """Have what waits acknowledged at once: the next record says how far the clock may be ahead of the broker's.
 
         The record before was sent right before: that it arrived by the broker's clock says how far behind it may be.
+        Acknowledgements that take longer give a bound, too, which is farther off.
         """
         self._measured_s = self._now_s()
         self._is_measuring = True
         self._client.flush(CLOCK_WAIT_S)
-        self._is_measuring = False
 
     def failed(self) -> list[bytes]:
         """Return, once, the accepted records that the brokers then refused for good."""

@@ -129,6 +129,20 @@ def test_the_clock_is_held_against_the_brokers_every_ten_seconds(monkeypatch: py
     assert sink.settle(1)
 
 
+def test_an_acknowledgement_that_takes_long_is_told_when_it_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers that are far away give a bound, too; the time until the report is read is in it."""
+    clock = ManualClock(MOMENT_MS * 1_000)
+    producer = HandProducer(clock, answers=False)
+    sink = open_measured(clock, producer, monkeypatch)
+    assert sink.send(b"record")
+    producer.answers = True
+    clock.advance(0.4)
+    producer.flush(0.0)
+    for _ in range(2):
+        assert sink.send(b"record")
+    assert producer.headers == [{}, {"hopwatch-clock-offset-max-us": "404000"}, {}]
+
+
 @pytest.mark.parametrize(("kind", "answers"), [(1, True), (0, True), (2, False)])
 def test_a_clock_that_was_not_measured_is_not_told(kind: int, answers: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001 - a fact
     """A topic has the time of producers, or none, or no broker answers: it is tried once in ten seconds."""
