@@ -23,10 +23,15 @@ def figure(page: Page, name: str) -> str:
     return find_figure(page, name).inner_text()
 
 
-def row(page: Page, name: str) -> list[str]:
-    """Return a row of the loss table."""
+def find_row(page: Page, name: str) -> Locator:
+    """Return where the cells of a row of the loss table are."""
     found = page.locator(".hw-matrix tr").filter(has=page.locator("th", has_text=re.compile(f"^{name}$")))
-    return found.locator("td").all_inner_texts()
+    return found.locator("td")
+
+
+def row(page: Page, name: str) -> list[str]:
+    """Return a row of the loss table, as it is now."""
+    return find_row(page, name).all_inner_texts()
 
 
 def drawn_at(page: Page, place: int, count: int) -> Position:
