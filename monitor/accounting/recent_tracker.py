@@ -15,7 +15,7 @@ from hopwatch.monitor.kernel.recent import (
     summarize_edges,
     summarize_stamps,
 )
-from hopwatch.monitor.kernel.recent_messages import MAX_EDGE_S, NO_SIGHTINGS, RecentMessages, measure_edges
+from hopwatch.monitor.kernel.recent_messages import MAX_EDGE_S, RecentMessages, measure_edges
 from hopwatch.monitor.results import RECENT_SPAN_S, RecentFigures, RecentNode
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.limits import WINDOW_US
@@ -41,7 +41,7 @@ class RecentTracker:
     def absorb(self, parts: Iterable[RecentStamps], through_us: int) -> None:
         """Take the stamps of a micro-batch, which has read all that arrived up to a moment, if not less."""
         came = list(parts)
-        self.parts += [part._replace(sightings=NO_SIGHTINGS) for part in came if len(part.counts)]
+        self.parts += [part for part in came if len(part.counts)]
         # Copied, as a view would keep all of the parcel, with its lags, for as long.
         self.messages += [RecentMessages(part.nodes, part.sightings.copy()) for part in came if len(part.sightings)]
         latest_us = max((part.latest_us for part in came), default=0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,7 +110,7 @@ def keep_smallest(sightings: NDArray[np.void]) -> NDArray[np.void]:
     node, second, key = (sightings[name] for name in ("node", "second", "key"))
     order = np.lexsort((key, second, node))
     node, second = node[order], second[order]
-    is_first = np.append(True, (node[1:] != node[:-1]) | (second[1:] != second[:-1]))[: len(order)]
+    is_first = _mark_first(node, second)
     starts = np.flatnonzero(is_first)
     rank = np.arange(len(order)) - starts[np.cumsum(is_first) - 1]
     smallest: NDArray[np.void] = sightings[order[rank < MAX_SECOND_MESSAGES]]
@@ -182,9 +182,13 @@ def _select_stamps(
 def _find_first(stamps: _Stamps) -> _Stamps:
     """Return the least lag of each message at each node, by nodes."""
     order = np.lexsort((stamps.lags_us, stamps.key, stamps.place))
-    place, key, lags_us = (column[order] for column in stamps)
-    is_first = np.append(True, (place[1:] != place[:-1]) | (key[1:] != key[:-1]))[: len(order)]
-    return _Stamps(place[is_first], key[is_first], lags_us[is_first])
+    order = order[_mark_first(stamps.place[order], stamps.key[order])]
+    return _Stamps(stamps.place[order], stamps.key[order], stamps.lags_us[order])
+
+
+def _mark_first(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which rows of two columns, whose equal rows stand together, differ from the row before."""
+    return np.append(True, (first[1:] != first[:-1]) | (second[1:] != second[:-1]))[: len(first)]
 
 
 def _mix(place: NDArray[np.int64], key: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -65,7 +65,7 @@ class _ArrivedRecord(NamedTuple):
     start: int
     end: int
     view: envelope.RecordView | None
-    offset_max_us: int = NO_OFFSET_US
+    offset_max_us: int
 
     @property
     def value(self) -> bytes:

@@ -129,8 +129,7 @@ class KafkaSink:
 
     def settle(self, patience_s: float) -> bool:
         """Wait until the brokers have acknowledged all accepted records; return whether they have."""
-        if self._client.current is not None:
-            self._client.flush(patience_s)
+        self._client.flush(patience_s)
         return not self._waiting_bytes and not self._failed
 
     def close(self, patience_s: float = 0.0) -> None:
