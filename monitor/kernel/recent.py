@@ -20,6 +20,7 @@ from hopwatch.monitor.kernel.recent_messages import (
     MessageSample,
     build_sightings,
     keep_smallest,
+    order_by_place,
 )
 from hopwatch.monitor.results import RECENT_SPAN_S, RecentEdge, RecentLag
 from hopwatch.probes.contract.batch import MetricsStamp, Outcome
@@ -372,7 +373,7 @@ def _find_percentiles(
     size: int, keys: NDArray[np.int64], lags_us: NDArray[np.int64], weights: NDArray[np.int64]
 ) -> list[RecentLag | None]:
     """Return the percentiles of the lags of each key, of 0 to ``size``; None of one that has none."""
-    order = np.lexsort((lags_us, keys))
+    order = order_by_place(keys, lags_us)
     lags_us, passed = lags_us[order], np.cumsum(weights[order])
     ends = np.searchsorted(keys[order], np.arange(size), "right")
     totals = np.append(0, passed)[ends]

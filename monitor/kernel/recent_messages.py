@@ -108,13 +108,27 @@ def build_sightings(
 def keep_smallest(sightings: NDArray[np.void]) -> NDArray[np.void]:
     """Return the sightings with the smallest hashes of each node and second."""
     node, second, key = (sightings[name] for name in ("node", "second", "key"))
-    order = np.lexsort((key, second, node))
-    node, second = node[order], second[order]
-    is_first = _mark_first(node, second)
+    if not len(key):
+        return sightings
+    since_first = second - second.min()
+    place = node.astype(np.int64) * (since_first.max() + 1) + since_first
+    order = order_by_place(place, key)
+    is_first = _mark_first(place[order])
     starts = np.flatnonzero(is_first)
     rank = np.arange(len(order)) - starts[np.cumsum(is_first) - 1]
     smallest: NDArray[np.void] = sightings[order[rank < MAX_SECOND_MESSAGES]]
     return smallest
+
+
+def order_by_place(place: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the order by place, and by value where places are alike; places are numbers from 0, shape (n,).
+
+    numpy sorts by 64-bit values with vector instructions, and by 16-bit ones in a pass: both are faster than one sort
+    by two columns.
+    """
+    order = np.argsort(values)
+    narrow = place[order].astype(np.min_scalar_type(int(place.max(initial=0))))
+    return order[np.argsort(narrow, kind="stable")]
 
 
 def measure_edges(parts: Iterable[RecentMessages], edges: StreamEdges, through_s: int) -> EdgeTimes:
@@ -181,14 +195,17 @@ def _select_stamps(
 
 def _find_first(stamps: _Stamps) -> _Stamps:
     """Return the least lag of each message at each node, by nodes."""
-    order = np.lexsort((stamps.lags_us, stamps.key, stamps.place))
-    order = order[_mark_first(stamps.place[order], stamps.key[order])]
-    return _Stamps(stamps.place[order], stamps.key[order], stamps.lags_us[order])
+    if not len(stamps.key):
+        return stamps
+    order = order_by_place(stamps.place, stamps.key)
+    starts = np.flatnonzero(_mark_first(stamps.place[order], stamps.key[order]))
+    first = order[starts]
+    return _Stamps(stamps.place[first], stamps.key[first], np.minimum.reduceat(stamps.lags_us[order], starts))
 
 
-def _mark_first(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which rows of two columns, whose equal rows stand together, differ from the row before."""
-    return np.append(True, (first[1:] != first[:-1]) | (second[1:] != second[:-1]))[: len(first)]
+def _mark_first(*columns: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which rows of columns, whose equal rows stand together, differ from the row before."""
+    return np.append(True, np.any([column[1:] != column[:-1] for column in columns], axis=0))
 
 
 def _mix(place: NDArray[np.int64], key: NDArray[np.uint64]) -> NDArray[np.uint64]:
