@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from hopwatch.monitor.kernel.recent import (
     summarize_stamps,
 )
 from hopwatch.monitor.kernel.recent_messages import MAX_EDGE_S, RecentMessages, measure_edges
-from hopwatch.monitor.results import RECENT_SPAN_S, RecentFigures, RecentNode
+from hopwatch.monitor.results import RECENT_SPAN_S, RecentEdge, RecentFigures, RecentNode
 from hopwatch.monitor.stream_config import StreamConfig
 from hopwatch.probes.contract.limits import WINDOW_US
 
@@ -25,6 +25,15 @@ MAX_STREAMS_PER_BATCH: Final = 500
 MARGIN_US: Final = 500_000
 """Time before the latest arrival at which the span ends at the latest, for records that arrive side by side."""
 _SECOND_US: Final = 1_000_000
+
+
+class _Measured(NamedTuple):
+    """Traffic of nodes and times on edges of some streams, in the span up to a second."""
+
+    through_s: int
+    streams: frozenset[str]
+    traffic: dict[tuple[str, str], tuple[RecentTraffic, ...]]
+    edges: dict[str, list[RecentEdge]]
 
 
 @dataclass(slots=True)
@@ -37,10 +46,14 @@ class RecentTracker:
     """The end of the span of each stream's figures, s."""
     through_us: int = 0
     """The moment up to which all that arrived is read, as far as it is known."""
+    _measured: _Measured | None = None
+    """What was measured last, unless stamps came since: behind each micro-batch with data there is one without."""
 
     def absorb(self, parts: Iterable[RecentStamps], through_us: int) -> None:
         """Take the stamps of a micro-batch, which has read all that arrived up to a moment, if not less."""
         came = list(parts)
+        if any(len(part.counts) for part in came):
+            self._measured = None
         self.parts += [part for part in came if len(part.counts)]
         # Copied, as a view would keep all of the parcel, with its lags, for as long.
         self.messages += [RecentMessages(part.nodes, part.sightings.copy()) for part in came if len(part.sightings)]
@@ -63,11 +76,9 @@ class RecentTracker:
         due = sorted(streams, key=lambda stream: self.renewed_s.get(stream, 0))[:MAX_STREAMS_PER_BATCH]
         if not self.through_us or not due:
             return
-        traffic = summarize_stamps(_select_streams(self.parts, frozenset(due)), through_s)
         start_us = through_s * _SECOND_US // WINDOW_US * WINDOW_US
         configs = {stream: rules[stream].at(start_us) for stream in due}
-        named = {stream: config.pathway.named_edges for stream, config in configs.items() if not config.is_removed}
-        edges = summarize_edges(measure_edges(self.messages, named, through_s))
+        traffic, edges = self._measure(configs, through_s)
         for stream, config in configs.items():
             self.renewed_s[stream] = through_s
             nodes = () if config.is_removed else config.pathway.declared
@@ -75,6 +86,19 @@ class RecentTracker:
             backlog = {node: in_flight.get(node, 0) for node in config.pathway.nodes}
             figures = [_build_node(node, traffic.get((stream, node), NO_TRAFFIC), backlog.get(node)) for node in nodes]
             yield RecentFigures(stream, through_s * _SECOND_US, tuple(figures), tuple(edges.get(stream, ())))
+
+    def _measure(
+        self, configs: Mapping[str, StreamConfig], through_s: int
+    ) -> tuple[dict[tuple[str, str], tuple[RecentTraffic, ...]], dict[str, list[RecentEdge]]]:
+        """Return the traffic of the nodes of some streams, and the times on their edges."""
+        known = self._measured
+        if known is None or known.through_s != through_s or not known.streams >= configs.keys():
+            streams = frozenset(configs)
+            named = {stream: config.pathway.named_edges for stream, config in configs.items() if not config.is_removed}
+            traffic = summarize_stamps(_select_streams(self.parts, streams), through_s)
+            edges = summarize_edges(measure_edges(self.messages, named, through_s))
+            known = self._measured = _Measured(through_s, streams, traffic, edges)
+        return known.traffic, known.edges
 
 
 def _build_node(node: str, traffic: tuple[RecentTraffic, ...], backlog: int | None) -> RecentNode:

@@ -72,6 +72,21 @@ def test_a_span_ends_before_what_is_not_read_yet() -> None:
     assert found.nodes[0].lag_out_us == RecentLag(21, 41, 41)
 
 
+def test_what_comes_late_for_a_span_is_in_its_figures() -> None:
+    """A micro-batch without data renews the backlog alone, and one with data all of it, in the same span, too."""
+    tracker = RecentTracker()
+    tracker.absorb([stamped("orders", "a", 3, 6)], NEVER_US)
+    assert renew(tracker, b=1)["orders"].nodes[0].arrived == 4
+    tracker.absorb([], NEVER_US)
+    a, b = renew(tracker, b=7)["orders"].nodes
+    assert (a.arrived, a.lag_in_us, b.backlog) == (4, RecentLag(20, 40, 40), 7)
+    tracker.absorb([stamped("orders", "a", 4)], NEVER_US)
+    assert renew(tracker)["orders"].nodes[0].arrived == 8
+    tracker.absorb([], NEVER_US)
+    other = STREAM_CONFIGS | {"returns": STREAM_CONFIGS["orders"]}
+    assert renew(tracker, other)["returns"].nodes[0].arrived == 0
+
+
 def test_nothing_is_renewed_before_anything_was_read() -> None:
     """No moment is known up to which figures would be."""
     assert renew(RecentTracker()) == {}
