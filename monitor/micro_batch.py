@@ -24,11 +24,12 @@ from hopwatch.monitor.payloads import (
     OffsetRun,
     SetAside,
     split_payloads,
+    unpack_moment,
     unpack_recent,
     unpack_sheets,
 )
 from hopwatch.monitor.results import CommittedBatch, RecentFigures, Status, WindowResult
-from hopwatch.monitor.row_kinds import FACTS_ROW, OFFSETS_ROW, RECENT_ROW, SET_ASIDE_ROW, TALLY_ROW
+from hopwatch.monitor.row_kinds import CLOCK_ROW, FACTS_ROW, OFFSETS_ROW, RECENT_ROW, SET_ASIDE_ROW, TALLY_ROW
 from hopwatch.monitor.selftest.stream import SELFTEST_STREAM
 from hopwatch.monitor.store import fencing, reader, recent_figures, rollups, undeclared_names, writer
 from hopwatch.monitor.store.past import PackedTallies, StoredPast
@@ -139,7 +140,9 @@ def write_micro_batch(  # noqa: PLR0913, PLR0917 - what came, what was to be rea
     windows = absorb_rows(connection, ledger, rows, watermark_us, batch_id, read, expected, folders)
     results: list[WindowResult] = []
     noted: list[Any] = []
-    for piece in conclude_windows(connection, ledger, windows, watermark_us):
+    # The watermark of this batch is what the one before has read.
+    arrived_us = max((unpack_moment(bytes(row.payload)) for row in rows if row.kind == CLOCK_ROW), default=0)
+    for piece in conclude_windows(connection, ledger, windows, watermark_us, min(arrived_us, through_us)):
         results += [conclusion.result for conclusion in piece]
         if follower is not None:
             noted += [note for conclusion in piece if (note := follower.note(conclusion)) is not None]
@@ -245,10 +248,14 @@ def _find_needed_segments(ledger: Ledger, sheets: Iterable[FactSheet], set_aside
 
 
 def conclude_windows(
-    connection: Connection, ledger: Ledger, tallied: PackedTallies, watermark_us: int
+    connection: Connection, ledger: Ledger, tallied: PackedTallies, watermark_us: int, read_through_us: int = 0
 ) -> Iterator[list[Conclusion]]:
-    """Judge the windows that are due and write them in chunks; yield each chunk once it is written."""
-    conclusions = ledger.conclude(tallied.keys(), watermark_us, StoredPast(connection, ledger.rules, tallied))
+    """Judge the windows that are due and write them in chunks; yield each chunk once it is written.
+
+    What is overdue is judged by ``read_through_us``, up to which all that arrived is read, where it is later.
+    """
+    past = StoredPast(connection, ledger.rules, tallied)
+    conclusions = ledger.conclude(tallied.keys(), watermark_us, past, max(watermark_us, read_through_us))
     while piece := list(islice(conclusions, CONCLUSIONS_PER_WRITE)):
         writer.write_conclusions(connection, piece, watermark_us)
         yield outlier_detection.detect_outliers(connection, ledger, piece)

@@ -63,6 +63,7 @@ NOWHERE: Final = 0
 
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 _LENGTH: Final = struct.Struct("<I")
+_MOMENT: Final = struct.Struct("<q")
 _LAGS: Final = ("lag_in_us", "lag_out_us", "inside_us")
 _PACKET_NUMBERS: Final = 7
 """Fields of a packet before its lags."""
@@ -499,6 +500,17 @@ def split_payloads(joined: bytes) -> Iterator[bytes]:
         (length,) = _LENGTH.unpack_from(joined, start)
         start += _LENGTH.size + length
         yield joined[start - length : start]
+
+
+def pack_moment(moment_us: int) -> bytes:
+    """Return the payload of a clock row."""
+    return _MOMENT.pack(moment_us)
+
+
+def unpack_moment(payload: bytes) -> int:
+    """Return the moment in the payload of a clock row, µs."""
+    (moment_us,) = _MOMENT.unpack(payload)
+    return int(moment_us)
 
 
 class _Cutter:

@@ -261,16 +261,25 @@ class Ledger:
                 windows[start_ms * 1_000] = replace(known, watch=watch)
 
     def conclude(
-        self, tallied: Collection[tuple[str, int]], watermark_us: int, past: PriorResults
+        self,
+        tallied: Collection[tuple[str, int]],
+        watermark_us: int,
+        past: PriorResults,
+        read_through_us: int | None = None,
     ) -> Iterator[Conclusion]:
-        """Yield each window whose tally, status or books have changed, judged anew."""
+        """Yield each window whose tally, status or books have changed, judged anew.
+
+        What is overdue is judged by ``read_through_us``, the moment up to which tallies and books have all that
+        arrived; it is the watermark where it is not given, and no earlier.
+        """
+        moments_us = watermark_us, watermark_us if read_through_us is None else read_through_us
         books_of: dict[str, list[Book]] = {}
         for book in self.books.values():
             books_of.setdefault(book.stream, []).append(book)
         for stream, config in self.rules.items():
             for version, starts_us in config.split_starts(sorted(self.live.get(stream, ()))):
                 books = [*books_of.get(stream, ()), *self.unheard.books(stream, version)]
-                yield from self._conclude_windows(stream, version, starts_us, books, tallied, watermark_us, past)
+                yield from self._conclude_windows(stream, version, starts_us, books, tallied, moments_us, past)
 
     def _conclude_windows(  # noqa: PLR0913, PLR0917 - the windows, and all that they are judged by
         self,
@@ -279,16 +288,16 @@ class Ledger:
         starts_us: Sequence[int],
         books: Sequence[Book],
         tallied: Collection[tuple[str, int]],
-        watermark_us: int,
+        moments_us: tuple[int, int],
         past: PriorResults,
     ) -> Iterator[Conclusion]:
         """Yield those of the windows of one version of a stream that have changed."""
-        windows, terms = self.live[stream], rules.terms
+        windows, terms, (watermark_us, read_through_us) = self.live[stream], rules.terms, moments_us
         starts = np.array(starts_us, np.int64)
         sighted_us = np.array([windows[start_us].last_sighting_us for start_us in starts_us], np.int64)
         # Behind the windows those stand once more in which something may be overdue, with the books as far as they are.
-        through_us = watermark_us - terms.settle_us
-        watched = _find_watched(rules, windows, starts_us, watermark_us)
+        through_us = read_through_us - terms.settle_us
+        watched = _find_watched(rules, windows, starts_us, moments_us)
         early_places = {start_us: place for place, start_us in enumerate(watched, len(starts))}
         every, horizons_us = starts, _find_horizons(terms, starts, sighted_us)
         if watched:
@@ -472,14 +481,14 @@ def _take_window(judged: _JudgedBooks, place: int) -> tuple[NDArray[np.int64], l
 
 
 def _find_watched(
-    rules: StreamConfig, windows: Mapping[int, LiveWindow], starts_us: Sequence[int], watermark_us: int
+    rules: StreamConfig, windows: Mapping[int, LiveWindow], starts_us: Sequence[int], moments_us: tuple[int, int]
 ) -> list[int]:
     """Return the windows in which something may be overdue: the last ones, whose tallies have all that came."""
     if not rules.deadlines:
         return []
-    terms = rules.terms
+    terms, (watermark_us, read_through_us) = rules.terms, moments_us
     first = bisect_right(starts_us, watermark_us - terms.final_at_us(0))
-    end = bisect_right(starts_us, watermark_us - terms.settle_us)
+    end = bisect_right(starts_us, read_through_us - terms.settle_us)
     return [start_us for start_us in starts_us[first:end] if windows[start_us].watch.is_complete(rules)]
 
 

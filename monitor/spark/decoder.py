@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from hopwatch.monitor import segment_file
 from hopwatch.monitor.kernel.recent import RecentSampler
 from hopwatch.monitor.payloads import SetAside
-from hopwatch.monitor.row_kinds import CLOCK_ROW, SET_ASIDE_ROW
-from hopwatch.monitor.spark.rows import Batches, JobRow, to_arrow
+from hopwatch.monitor.row_kinds import SET_ASIDE_ROW
+from hopwatch.monitor.spark.rows import Batches, JobRow, build_clock_row, to_arrow
 from hopwatch.monitor.spark.segment_accumulator import (
     SegmentAccumulator,
     find_undeclared,
@@ -56,7 +56,7 @@ def decode_segments(
             yield from _decode_records(path, file.arrival_us, file.data, SegmentAccumulator(rules, sampler))
     yield from recent_rows(sampler)
     if latest_us is not None:
-        yield JobRow(CLOCK_ROW, "", 0, 0, latest_us, b"")
+        yield build_clock_row(latest_us)
 
 
 def _decode_records(path: str, arrival_us: int, data: bytes, intake: SegmentAccumulator) -> Iterator[JobRow]:

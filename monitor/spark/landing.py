@@ -24,8 +24,8 @@ from hopwatch.monitor.kernel.books import NO_OFFSET_US
 from hopwatch.monitor.kernel.recent import RecentSampler
 from hopwatch.monitor.kernel.window import STRAGGLING_US
 from hopwatch.monitor.payloads import NOT_LANDED, OffsetRun, SendingInstance, SetAside
-from hopwatch.monitor.row_kinds import CLOCK_ROW, OFFSETS_ROW, SET_ASIDE_ROW
-from hopwatch.monitor.spark.rows import Batches, JobRow, to_arrow
+from hopwatch.monitor.row_kinds import OFFSETS_ROW, SET_ASIDE_ROW
+from hopwatch.monitor.spark.rows import Batches, JobRow, build_clock_row, to_arrow
 from hopwatch.monitor.spark.segment_accumulator import (
     SegmentAccumulator,
     find_undeclared,
@@ -143,7 +143,7 @@ def land_records(
         through_us = load_read_through_us(folder)
         # With no known position, emit 0 rather than 1970 + 1 min.
         most_us = through_us + STRAGGLING_US if through_us else 0
-        yield JobRow(CLOCK_ROW, "", 0, 0, min(latest_us, most_us), b"")
+        yield build_clock_row(min(latest_us, most_us))
 
 
 def load_read_through_us(folder: Path) -> int:

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from hopwatch.monitor.payloads import join_payloads
-from hopwatch.monitor.row_kinds import CLAIMS_ROW, FACTS_ROW
+from hopwatch.monitor.payloads import join_payloads, pack_moment
+from hopwatch.monitor.row_kinds import CLAIMS_ROW, CLOCK_ROW, FACTS_ROW
 
 DECODED_COLUMNS: Final = "kind string, stream string, window_start_ms long, shard int, clock timestamp, payload binary"
 """Columns of the decoder's rows."""
@@ -62,6 +62,11 @@ class JobRow(NamedTuple):
     shard: int
     clock_us: int | None
     payload: bytes
+
+
+def build_clock_row(clock_us: int) -> JobRow:
+    """Return the row that moves the watermark; the sink reads the time in its payload, a batch before the watermark."""
+    return JobRow(CLOCK_ROW, "", 0, 0, clock_us, pack_moment(clock_us))
 
 
 def join_rows(rows: Iterable[JobRow]) -> Iterator[JobRow]:

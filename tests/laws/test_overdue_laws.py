@@ -51,8 +51,8 @@ class Watched:
         rules = rules_of(folder, made.streams, shards=shards)
         self.batches = MicroBatches(rules, self.store, spool_dir=self.arrived)
 
-    def run(self) -> Iterator[int]:
-        """Run micro-batches of any size, with crashes and restarts; yield the watermark after each."""
+    def run(self) -> Iterator[tuple[int, int]]:
+        """Run micro-batches of any size, with crashes and restarts; yield the watermark and what was read of each."""
         rest = sorted(self.spool.rglob("*.seg"), key=lambda path: (path.stat().st_mtime_ns, str(path)))
         most = max(4, len(rest) // 12)
         while rest:
@@ -62,7 +62,7 @@ class Watched:
             if self.chance.random() < 0.1:
                 self.batches.restart()
             with self.store.begin() as connection:
-                yield fencing.read_watermark_us(connection)
+                yield fencing.read_watermark_us(connection), self.batches.watermark_us
 
     def _take(self, path: Path) -> Path:
         """Let a segment arrive: its folder was written last when it came."""
@@ -109,8 +109,8 @@ def test_a_stream_says_what_the_model_says(seed: int, shards: int) -> None:
         folder = Path(name)
         made = scenario.generate(seed, folder / "spool")
         watched = Watched(folder, made, random.Random(seed), shards)
-        for watermark_us in watched.run():
-            expected = overdue(made.streams, watched.arrived, watermark_us)
+        for moments_us in watched.run():
+            expected = overdue(made.streams, watched.arrived, *moments_us)
             found = read_figures(watched.store)
             current = {key: figures for key, figures in found.items() if watched.is_current(*key)}
             assert current == {key: expected.get(key, dict.fromkeys(current[key], NOTHING)) for key in current}
@@ -128,10 +128,10 @@ def test_nothing_is_overdue_that_was_there_in_time(thrown: Dials) -> None:
         folder = Path(name)
         made = scenario.generate(thrown, folder / "spool")
         watched = Watched(folder, made, random.Random(thrown.seed), shards=1)
-        for watermark_us in watched.run():
+        for _, read_through_us in watched.run():
             current = {key: found for key, found in read_figures(watched.store).items() if watched.is_current(*key)}
             for (stream, start_us), figures in current.items():
-                through_us = watermark_us - Stream.of(made.streams[stream]).settle_us
+                through_us = read_through_us - Stream.of(made.streams[stream]).settle_us
                 for node, (count, _) in figures.items():
                     if node:
                         assert count <= count_late(made, (stream, start_us), node, through_us)

@@ -75,11 +75,11 @@ class OverdueWindow(JudgedWindow):
 
 
 def overdue(
-    streams_config: Mapping[str, Mapping[str, Any]], spool_dir: Path, watermark_us: int
+    streams_config: Mapping[str, Mapping[str, Any]], spool_dir: Path, watermark_us: int, read_through_us: int
 ) -> dict[tuple[str, int], dict[str, Overdue]]:
     """Give what is overdue in each window, by stream and start in µs: at each node, and end to end under "".
 
-    The directory has all that was read when the watermark was where it is; final windows are left out.
+    The directory has all that arrived by a moment, which is read; windows that are final by the watermark are left out.
     """
     streams = {name: Stream.of(table) for name, table in streams_config.items()}
     intake = take_in(read_spool(spool_dir), streams | {PULSE: Stream.of({"path": "monitor"})})
@@ -91,7 +91,7 @@ def overdue(
             if start_us + MINUTE_US + stream.transit_us + stream.settle_us <= watermark_us:
                 continue
             inside = [one for one in intake.in_windows if one.batch.stream == name and one.window_us == start_us]
-            through_us = watermark_us - stream.settle_us
+            through_us = read_through_us - stream.settle_us
             window = OverdueWindow(stream, start_us, inside, everybody, intake, streams, through_us)
             at_nodes = {node: window.figures_at(node) for node in stream.pathway.nodes}
             figures = at_nodes | {"": (window.lost_lower(), ())}

@@ -66,7 +66,7 @@ class Watch:
     def move(self, seconds: float) -> None:
         """Let both probes complete a moment, and the watermark reach it: the next micro-batch goes by it."""
         self.tell(seconds, *(self.heartbeat(node, seconds) for node in "ab"))
-        self.batches.run([pulse(at_us(seconds), f"at{seconds}").write(self.folder / "spool")])
+        self.batches.run([pulse(at_us(seconds - 1), f"at{seconds}").write(self.folder / "spool")])
 
     def figures(self) -> tuple[str, int, int, int]:
         """Return the status of the window, and what is overdue at a, at b and end to end."""
@@ -94,6 +94,14 @@ def test_a_message_is_overdue_once_deadline_and_settle_have_passed(watch: Watch)
     watch.move(45)
     assert watch.figures() == ("OPEN", 0, 0, 0)
     watch.move(46)
+    assert watch.figures() == ("OPEN", 0, 1, 1)
+
+
+def test_the_micro_batch_that_reads_the_accounts_tells_what_is_overdue(watch: Watch) -> None:
+    """It goes by what it has read itself; the watermark is that of the micro-batch before."""
+    watch.tell(45.9, *(watch.heartbeat(node, 45.9) for node in "ab"))
+    assert watch.figures() == ("OPEN", 0, 0, 0)
+    watch.tell(46, *(watch.heartbeat(node, 46) for node in "ab"))
     assert watch.figures() == ("OPEN", 0, 1, 1)
 
 

@@ -141,8 +141,7 @@ class MicroBatches:
         timers = _Timers(self.watermark_us // 1_000)
         by_key: dict[Key, list[JobRow]] = {}
         for row in join_rows(decode_segments(paths, self.rules, RecentSampler())):
-            if row.kind != CLOCK_ROW:
-                by_key.setdefault(tuple(getattr(row, name) for name in KEY_COLUMNS), []).append(row)
+            by_key.setdefault(tuple(getattr(row, name) for name in KEY_COLUMNS), []).append(row)
         out: list[Any] = []
         for key, rows in by_key.items():
             handle.key = key

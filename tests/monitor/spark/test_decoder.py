@@ -25,6 +25,7 @@ from hopwatch.monitor.payloads import (
     FactSheet,
     SetAside,
     join_payloads,
+    pack_moment,
     split_payloads,
     unpack_recent,
     unpack_sheets,
@@ -345,7 +346,7 @@ def test_the_last_row_is_the_latest_arrival_that_was_read(tmp_path: Path) -> Non
     """A clock row moves the watermark; all other rows carry no time, so that Spark drops none of them."""
     paths = [write_segment(tmp_path / f"{s}.seg", GOOD, arrival_us=at_us(s)) for s in (70, 80, 75)]
     *rows, last = decode_segments(map(str, paths), STREAM_CONFIGS)
-    assert last == JobRow(CLOCK_ROW, "", 0, 0, at_us(80), b"")
+    assert last == JobRow(CLOCK_ROW, "", 0, 0, at_us(80), pack_moment(at_us(80)))
     assert {row.clock_us for row in rows} == {None}
     assert list(decode_segments([], STREAM_CONFIGS)) == []
 
