@@ -98,7 +98,7 @@ def test_a_message_is_overdue_once_deadline_and_settle_have_passed(watch: Watch)
 
 
 def test_the_micro_batch_that_reads_the_accounts_tells_what_is_overdue(watch: Watch) -> None:
-    """It goes by what it has read itself; the watermark is that of the micro-batch before."""
+    """Accounts and tallies have all of it; the watermark is what the micro-batch before has read."""
     watch.tell(45.9, *(watch.heartbeat(node, 45.9) for node in "ab"))
     assert watch.figures() == ("OPEN", 0, 0, 0)
     watch.tell(46, *(watch.heartbeat(node, 46) for node in "ab"))
