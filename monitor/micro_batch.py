@@ -140,9 +140,10 @@ def write_micro_batch(  # noqa: PLR0913, PLR0917 - what came, what was to be rea
     windows = absorb_rows(connection, ledger, rows, watermark_us, batch_id, read, expected, folders)
     results: list[WindowResult] = []
     noted: list[Any] = []
-    # The watermark of this batch is what the one before has read.
+    # The watermark of this batch is what the one before has read. Without one no alert is judged, and nothing is early.
     arrived_us = max((unpack_moment(bytes(row.payload)) for row in rows if row.kind == CLOCK_ROW), default=0)
-    for piece in conclude_windows(connection, ledger, windows, watermark_us, min(arrived_us, through_us)):
+    early_us = min(arrived_us, through_us) if watermark_us else 0
+    for piece in conclude_windows(connection, ledger, windows, watermark_us, early_us):
         results += [conclusion.result for conclusion in piece]
         if follower is not None:
             noted += [note for conclusion in piece if (note := follower.note(conclusion)) is not None]

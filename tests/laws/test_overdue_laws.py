@@ -62,7 +62,8 @@ class Watched:
             if self.chance.random() < 0.1:
                 self.batches.restart()
             with self.store.begin() as connection:
-                yield fencing.read_watermark_us(connection), self.batches.watermark_us
+                watermark_us = fencing.read_watermark_us(connection)
+            yield watermark_us, self.batches.watermark_us if watermark_us else 0
 
     def _take(self, path: Path) -> Path:
         """Let a segment arrive: its folder was written last when it came."""

@@ -209,6 +209,23 @@ def test_the_loss_rule_fires_before_the_window_is_final(tmp_path: Path) -> None:
     assert any(text.startswith("lost: 1 of 10 messages (10.0%) surely lost at b of orders") for text in summaries)
 
 
+def test_the_first_micro_batch_of_a_monitor_leaves_what_is_overdue_to_the_next(tmp_path: Path) -> None:
+    """Alerts are judged by the watermark, and a monitor that has just begun has none: nobody would be told."""
+    settings = Settings({"streams": {"orders": {"path": "a -> b", "deadline": "10s"}}}, DEFAULTS)
+    watch = begin(Watch(tmp_path, settings.stream_configs()["orders"]))
+    watch.move(46)
+    segments = sorted(tmp_path.rglob("*.seg"), key=lambda path: path.stat().st_mtime_ns)
+    (tmp_path / "late").mkdir()
+    watch.store = prepared_store(tmp_path / "late", "stream.db")
+    hook = AlertHook(rule_config.build_rules(settings))
+    watch.batches = MicroBatches(settings.stream_configs(), watch.store, follower=hook)
+    watch.batches.run(segments)
+    assert (watch.figures(), read_losses(watch)) == (("OPEN", 0, 0, 0), [])
+    watch.move(46.5)
+    assert watch.figures() == ("OPEN", 0, 1, 1)
+    assert [event for event, *_ in read_losses(watch)] == ["firing"]
+
+
 def test_what_arrives_after_all_ends_the_alert(tmp_path: Path) -> None:
     """The end says that it has arrived."""
     settings = Settings({"streams": {"orders": {"path": "a -> b", "deadline": "10s"}}}, DEFAULTS)
