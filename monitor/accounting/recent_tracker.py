@@ -46,7 +46,7 @@ class RecentTracker:
     """The end of the span of each stream's figures, s."""
     through_us: int = 0
     """The moment up to which all that arrived is read, as far as it is known."""
-    _measured: _Measured | None = None
+    _measured: _Measured | None = field(default=None, init=False, repr=False)
     """What was measured last, unless stamps came since: behind each micro-batch with data there is one without."""
 
     def absorb(self, parts: Iterable[RecentStamps], through_us: int) -> None:
