@@ -253,10 +253,10 @@ def conclude_windows(
 ) -> Iterator[list[Conclusion]]:
     """Judge the windows that are due and write them in chunks; yield each chunk once it is written.
 
-    What is overdue is judged by ``read_through_us``, up to which all that arrived is read, where it is later.
+    ``read_through_us`` is the moment up to which all that arrived is read, where that is later than the watermark.
     """
     past = StoredPast(connection, ledger.rules, tallied)
-    conclusions = ledger.conclude(tallied.keys(), watermark_us, past, max(watermark_us, read_through_us))
+    conclusions = ledger.conclude(tallied.keys(), watermark_us, past, read_through_us)
     while piece := list(islice(conclusions, CONCLUSIONS_PER_WRITE)):
         writer.write_conclusions(connection, piece, watermark_us)
         yield outlier_detection.detect_outliers(connection, ledger, piece)

@@ -265,14 +265,14 @@ class Ledger:
         tallied: Collection[tuple[str, int]],
         watermark_us: int,
         past: PriorResults,
-        read_through_us: int | None = None,
+        read_through_us: int = 0,
     ) -> Iterator[Conclusion]:
         """Yield each window whose tally, status or books have changed, judged anew.
 
         What is overdue is judged by ``read_through_us``, the moment up to which tallies and books have all that
-        arrived; it is the watermark where it is not given, and no earlier.
+        arrived, where it is later than the watermark.
         """
-        moments_us = watermark_us, watermark_us if read_through_us is None else read_through_us
+        moments_us = watermark_us, max(watermark_us, read_through_us)
         books_of: dict[str, list[Book]] = {}
         for book in self.books.values():
             books_of.setdefault(book.stream, []).append(book)
