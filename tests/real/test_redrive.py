@@ -90,6 +90,14 @@ class Place:
         lines = [json.loads(line) for line in self.state.read_text().splitlines()]
         return [line["run"] for line in lines if "run" in line]
 
+    def find_in_doubt(self) -> set[str]:
+        """Return the ids that the state has as about to be sent, and not as sent."""
+        sending, sent = set[str](), set[str]()
+        for line in map(json.loads, self.state.read_text().splitlines()):
+            sending.update(line.get("sending", ()))
+            sent.update(line.get("sent", ()))
+        return {str(uuid.UUID(key.partition("/")[2])) for key in sending - sent}
+
 
 def count_records(place: Place) -> int:
     """Return how many records a place's topic has."""
@@ -326,6 +334,8 @@ def test_a_redrive_goes_on_after_kills(
         killed = start()
         killed.kill()
         killed.communicate()
+    # A copy that a killed run sent is now the last record of its message, which the next run may not come to.
+    of_kills = place.find_in_doubt()
     stopped = start()
     signalled_s = time.monotonic()
     stopped.send_signal(signal.SIGTERM)
@@ -337,7 +347,7 @@ def test_a_redrive_goes_on_after_kills(
     assert stopped_run["stopped"]
     found = told(place, capsys, *flags, "--rate", "10000")
     # A stop does not wait longer for a broker on a machine that is busy.
-    assert found["repeated"] == [] or took_s >= sender._STOP_S
+    assert {one["id"] for one in found["repeated"]} <= of_kills or took_s >= sender._STOP_S
     copies = Counter(message_id for message_id, _ in find_copies(place.read()))
     assert set(copies) == {name_id(number) for number in range(100, 700)}
     repeated = sum(count > 1 for count in copies.values())
