@@ -38,7 +38,8 @@ class ReplaceableProducer:
             ImportError: confluent-kafka is not installed.
             KafkaException: the client cannot be made.
         """
-        from confluent_kafka import Producer  # noqa: PLC0415 - a probe that spools does without it
+        # Tracers replace the class in confluent_kafka: records of probes are no messages of the service.
+        from confluent_kafka.cimpl import Producer  # noqa: PLC0415 - a probe that spools does without it
 
         if self.current is None:
             self.current = Producer(self._build_config() | {"error_cb": self.on_error}, logger=self._log)

@@ -73,7 +73,7 @@ def clients(monkeypatch: pytest.MonkeyPatch) -> list[Client]:
         made.append(Client(config))
         return made[-1]
 
-    monkeypatch.setattr("confluent_kafka.Producer", make)
+    monkeypatch.setattr("confluent_kafka.cimpl.Producer", make)
     return made
 
 

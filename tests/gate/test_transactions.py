@@ -55,7 +55,7 @@ def turns_with(
     client: Client, around: RunContext, monkeypatch: pytest.MonkeyPatch
 ) -> TransactionalWriter[OutputTopics]:
     """Return turns whose next producer is this client."""
-    monkeypatch.setattr("confluent_kafka.Producer", lambda *_, **__: client)
+    monkeypatch.setattr("confluent_kafka.cimpl.Producer", lambda *_, **__: client)
     return TransactionalWriter(
         "127.0.0.1:9", OutputTopics("good", "bad"), KafkaAccess(), group="g", patience=KafkaRetry(around)
     )

@@ -48,7 +48,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Client, dict[str, object
         found.append((Client(), config))
         return found[-1][0]
 
-    monkeypatch.setattr("confluent_kafka.Producer", make)
+    monkeypatch.setattr("confluent_kafka.cimpl.Producer", make)
     return found
 
 

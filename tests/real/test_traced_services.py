@@ -1,0 +1,146 @@
+"""Services that know nothing of Hopwatch, traced by OpenTelemetry, over a real broker: their lost messages are named.
+
+Three services with three clients of Kafka, started by OpenTelemetry's own launcher; environment variables are all that
+is said of Hopwatch.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from hopwatch.monitor import settings
+from hopwatch.monitor.store import dialect, schema
+from servers.kafka import Kafka
+from servers.process import PATIENCE_S
+from tests.support.micro_batches import run_once
+from tests.support.report import reported
+
+MESSAGES: Final = 200
+SKIPPED: Final = 3
+SHOP: Final = """
+import sys
+from confluent_kafka import Producer
+
+brokers, topic, count = sys.argv[1:]
+producer = Producer({"bootstrap.servers": brokers})
+for number in range(int(count)):
+    producer.produce(topic, str(number), headers=[("tenant", b"7")])
+producer.flush()
+"""
+ROUTER: Final = """
+import asyncio, sys
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+
+async def route(brokers, source, target, count):
+    consumer = AIOKafkaConsumer(source, bootstrap_servers=brokers, group_id="router", auto_offset_reset="earliest")
+    async with AIOKafkaProducer(bootstrap_servers=brokers) as producer, consumer:
+        for _ in range(count):
+            message = await consumer.getone()
+            await producer.send_and_wait(target, message.value, headers=list(message.headers))
+
+asyncio.run(route(*sys.argv[1:4], int(sys.argv[4])))
+"""
+BILLING: Final = """
+import sys
+from kafka import KafkaConsumer, TopicPartition
+
+brokers, topic, count, skipped = sys.argv[1:]
+consumer = KafkaConsumer(bootstrap_servers=brokers, group_id="billing", auto_offset_reset="earliest")
+place = TopicPartition(topic, 0)
+consumer.assign([place])
+consumer.seek(place, 0)
+for message in consumer:
+    if message.offset == 50:
+        consumer.seek(place, 51 + int(skipped))  # the bug
+    if message.offset == int(count) - 1:
+        break
+consumer.close()
+"""
+LAUNCHER: Final = Path(sys.executable).with_name("opentelemetry-instrument")
+TRACED: Final = {
+    "OTEL_PROPAGATORS": "tracecontext,baggage,hopwatch",
+    "OTEL_TRACES_EXPORTER": "none",
+    "OTEL_METRICS_EXPORTER": "none",
+    "OTEL_LOGS_EXPORTER": "none",
+}
+
+
+def start(folder: Path, service: str, script: str, *arguments: str, **variables: str) -> subprocess.Popen[str]:
+    """Start a service as its team does, with the variables of Hopwatch."""
+    path = folder / f"{service}.py"
+    path.write_text(script)
+    own = {"OTEL_SERVICE_NAME": service, "HOPWATCH_SINK": f"spool:{folder / 'spool'}"}
+    return subprocess.Popen(
+        [str(LAUNCHER), sys.executable, str(path), *arguments],
+        env=os.environ | TRACED | own | variables,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run_pipeline(kafka: Kafka, folder: Path, name: str, **variables: str) -> dict[str, dict[str, Any]]:
+    """Run the services until all has arrived, judge what was stamped, and return the windows of both streams."""
+    orders, routed = f"{name}-orders", f"{name}-routed"
+    for topic in (orders, routed):
+        kafka.create_topic(topic)
+    brokers, count = kafka.bootstrap, str(MESSAGES)
+    services = [
+        start(folder, "billing", BILLING, brokers, routed, count, str(SKIPPED), **variables),
+        start(folder, "router", ROUTER, brokers, orders, routed, count, **variables),
+        start(folder, "shop", SHOP, brokers, orders, count, **variables),
+    ]
+    for service in services:
+        _, told = service.communicate(timeout=PATIENCE_S)
+        assert service.returncode == 0, told
+        assert "stamped" not in told
+    config = folder / "hopwatch.toml"
+    config.write_text(
+        f'[transport]\nurl = "spool:./spool"\n[store]\nurl = "sqlite:///./store.db"\n[monitor]\nworkdir = "./work"\n'
+        f'[streams.{orders}]\npath = "shop -> router"\nstamps = {{ shop = "out", router = "in" }}\n'
+        f'[streams.{routed}]\npath = "router -> billing"\nstamps = {{ router = "out", billing = "in" }}\n'
+    )
+    chosen = settings.load(config, flags={}, environ={})
+    engine = dialect.create_engine(chosen.store.url)
+    schema.prepare_store(engine)
+    run_once(engine, chosen.stream_configs(), sorted((folder / "spool").rglob("*.seg")))
+    engine.dispose()
+    found = reported(chosen.store.url)
+    return {stream["stream"]: stream for stream in found["streams"]}
+
+
+def count_windows(windows: list[dict[str, Any]], name: str) -> int:
+    """Return a figure of all windows of a stream."""
+    return sum(window[name] for window in windows)
+
+
+def find_lost_ids(windows: list[dict[str, Any]]) -> list[str]:
+    """Return the ids of the messages that billing has lost."""
+    return [
+        one for window in windows for node in window["nodes"] if node["node"] == "billing" for one in node["lost_ids"]
+    ]
+
+
+def test_lost_messages_of_traced_services_are_named(kafka: Kafka, tmp_path: Path) -> None:
+    """Those are lost that a consumer has skipped, and no other; their ids begin with trace and span."""
+    found = run_pipeline(kafka, tmp_path, "traced")
+    orders, routed = found["traced-orders"]["windows"], found["traced-routed"]["windows"]
+    assert {window["verdict"] for window in orders} == {"CLEAN"}
+    assert [count_windows(orders, name) for name in ("known", "delivered", "lost_upper")] == [MESSAGES, MESSAGES, 0]
+    known, lost = count_windows(routed, "known"), count_windows(routed, "lost")
+    assert (known, lost) == (MESSAGES, SKIPPED)
+    assert [count_windows(routed, name) for name in ("lost_lower", "lost_upper")] == [SKIPPED, SKIPPED]
+    assert [len(one.split("-")) for one in find_lost_ids(routed)] == [3] * SKIPPED
+
+
+def test_messages_that_are_not_sampled_are_not_lost(kafka: Kafka, tmp_path: Path) -> None:
+    """A tenth is sampled, and nothing else is known; what is lost of it is exact."""
+    tenth = {"OTEL_TRACES_SAMPLER": "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.1"}
+    found = run_pipeline(kafka, tmp_path, "sampled", **tenth)
+    for name, skipped in (("orders", 0), ("routed", SKIPPED)):
+        windows = found[f"sampled-{name}"]["windows"]
+        assert 0 < count_windows(windows, "known") < MESSAGES / 2
+        assert count_windows(windows, "lost_lower") == count_windows(windows, "lost_upper") <= skipped
