@@ -14,16 +14,22 @@ import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+from opentelemetry.instrumentation.confluent_kafka import ConfluentKafkaInstrumentor
+from opentelemetry.propagate import set_global_textmap
+from opentelemetry.propagators.composite import CompositePropagator
+from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from prometheus_client import CollectorRegistry, Histogram
 
 from bench.contestant import Json
 from bench.truth import WrongResultError
 from hopwatch import Probe
+from hopwatch.integrations.opentelemetry import HopwatchPropagator
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.limits import ID_BYTES, NOT_STAMPED
 from hopwatch.testing import MemorySink
@@ -35,6 +41,8 @@ ARRAY: Final = 1_000
 ROUNDS: Final = 1_000
 WARMING: Final = 50
 
+_TRACE_CONTEXT: Final = TraceContextTextMapPropagator()
+_UNTYPED_WRAPPER: Final[Any] = ConfluentKafkaInstrumentor
 _DATADOG: Final = {
     "DD_DATA_STREAMS_ENABLED": "true",
     "DD_TRACE_ENABLED": "false",
@@ -109,6 +117,72 @@ def opentelemetry(folder: Path, rounds: int = ROUNDS) -> Json:
     provider.shutdown()
     check_kept("OpenTelemetry", (WARMING + rounds) * CALLS, exporter.spans)
     return told
+
+
+def traced(folder: Path, rounds: int = ROUNDS // 4) -> Json:
+    """Send and receive by an instrumented client without a broker: traced alone, and stamped by our propagator too."""
+    del folder
+    provider = TracerProvider(resource=Resource.create({"service.name": "n0"}))
+    tracer, sink, client = provider.get_tracer("bench"), MemorySink(), _SilentClient()
+    ours, wrapper = HopwatchPropagator(sink, provider=provider), _UNTYPED_WRAPPER
+    sent: list[list[tuple[str, bytes]]] = []
+
+    def send() -> None:
+        sent.clear()
+        for _ in range(CALLS):
+            sent.append([])
+            wrapper.wrap_produce(client.produce, client, tracer, (), {"topic": "bench", "headers": sent[-1]})
+
+    def receive() -> None:
+        for client.headers in sent:
+            wrapper.wrap_poll(client.poll, client, tracer, (), {})
+
+    told: Json = {}
+    for name, propagators in (("traced", [_TRACE_CONTEXT]), ("stamped", [_TRACE_CONTEXT, ours])):
+        set_global_textmap(CompositePropagator(propagators))
+        told[f"{name} send"] = measure(send, CALLS, ours.flush, rounds)
+        told[f"{name} receive"] = measure(receive, CALLS, ours.flush, rounds)
+    ours.close()
+    check_kept("Hopwatch's propagator", 2 * (WARMING + rounds) * CALLS, stamps_in(sink.records))
+    return told
+
+
+class _SilentClient:
+    """Client of Kafka that sends nothing, and receives a message whose headers it is told."""
+
+    _current_consume_span = _current_context_token = None
+
+    def __init__(self) -> None:
+        self.headers: list[tuple[str, bytes]] = []
+
+    def produce(self, **_: object) -> None:
+        """Take a message."""
+
+    def poll(self) -> _SilentMessage:
+        """Return a message."""
+        return _SilentMessage(self.headers)
+
+
+class _SilentMessage(NamedTuple):
+    """Message as clients return it."""
+
+    own_headers: list[tuple[str, bytes]]
+
+    def headers(self) -> list[tuple[str, bytes]]:
+        """Return its headers."""
+        return self.own_headers
+
+    def topic(self) -> str:
+        """Return its topic."""
+        return "bench"
+
+    def partition(self) -> int:
+        """Return its partition."""
+        return 0
+
+    def offset(self) -> int:
+        """Return its offset."""
+        return 0
 
 
 def datadog(folder: Path, rounds: int = ROUNDS) -> Json:

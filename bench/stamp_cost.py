@@ -24,6 +24,7 @@ class Cost:
 _CONTESTANTS: Final = {
     "ours": "Hopwatch",
     "opentelemetry": "OpenTelemetry SDK",
+    "traced": "OpenTelemetry SDK, confluent-kafka",
     "datadog": "ddtrace data streams",
     "prometheus": "prometheus_client",
 }
@@ -33,6 +34,10 @@ _CALLS: Final = {
     "passing": ("with probe.passing, both stamps", 2_500.0),
     "arrays": ("arrived_many and departed_many, a stamp", 30.0),
     "span": ("with start_as_current_span, BatchSpanProcessor", None),
+    "traced send": ("a message sent, traced", None),
+    "traced receive": ("a message received, traced", None),
+    "stamped send": ("a message sent, traced and stamped by HopwatchPropagator", None),
+    "stamped receive": ("a message received, traced and stamped", None),
     "consume": ("set_consume_checkpoint", None),
     "produce": ("set_produce_checkpoint", None),
     "observe": ("Histogram.observe", None),

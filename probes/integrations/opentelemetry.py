@@ -176,6 +176,11 @@ class HopwatchPropagator(TextMapPropagator):
             self._warn("a message that is received is not stamped", is_failure=True)
         return Context() if context is None else context
 
+    def flush(self, patience_s: float = 0.0) -> bool:
+        """Send all stamps now, and wait for the transport; return whether all are where a monitor finds them."""
+        flushed = [probe.flush(patience_s) for probe in list(self._probes.values())]
+        return all(flushed)
+
     def close(self) -> None:
         """Send what is left, and say that this service has ended; the end of the process does the same."""
         while self._probes:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from opentelemetry import propagate
 
 from bench import stamp_contestants
 from bench.contestant import Json
@@ -19,11 +20,15 @@ from hopwatch.testing import MemorySink
     [
         (stamp_contestants.ours, {"arrived", "departed", "passing", "arrays"}),
         (stamp_contestants.opentelemetry, {"span"}),
+        (stamp_contestants.traced, {"traced send", "traced receive", "stamped send", "stamped receive"}),
         (stamp_contestants.prometheus, {"observe"}),
     ],
 )
-def test_each_call_is_measured_and_kept(contestant: Callable[..., Json], calls: set[str], tmp_path: Path) -> None:
+def test_each_call_is_measured_and_kept(
+    contestant: Callable[..., Json], calls: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each takes time, for the caller and for the CPU; the contestant itself checks that nothing was dropped."""
+    monkeypatch.setattr(propagate, "_HTTP_TEXT_FORMAT", propagate.get_global_textmap())
     told = contestant(tmp_path, rounds=2)
     assert set(told) == calls
     assert all(cost["ns"] > 0 and cost["cpu_ns"] > 0 for cost in told.values())
