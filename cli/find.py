@@ -21,6 +21,7 @@ from hopwatch.monitor.lookup import journey, missing_messages, search
 from hopwatch.monitor.lookup.journey_json import journey_to_json
 from hopwatch.monitor.results import format_iso
 from hopwatch.monitor.texts import loss_bounds
+from hopwatch.monitor.texts.trace_url import build_trace_url
 from hopwatch.probes.contract.limits import WINDOW_US
 
 FINDING_EXIT_CODE = 1
@@ -57,6 +58,7 @@ def command(
     lost = missing_messages.find_losses(chosen.store.url, wanted, stream)
     every = journey.unite_stamps(stamps, *(one.stamps for one in lost))
     told = journey_to_json(message_id, every, lost)
+    told["trace_url"] = _find_trace_url(chosen.dashboard.trace_url, told)
     if as_json:
         console.emit_json(told)
     elif told["stamps"] or told["lost"]:
@@ -88,6 +90,12 @@ def _describe_missing(
     return said if is_whole else [*said, f"{len(of_it):,} of its {count:,} stamps are kept"]
 
 
+def _find_trace_url(template: str, told: dict[str, Any]) -> str | None:
+    """Return the URL of the trace of a message; None where it has none that is known."""
+    ids = (told["id"], *(one["message_id"] for one in (*told["stamps"], *told["lost"])))
+    return next((url for url in (build_trace_url(template, one) for one in ids) if url), None)
+
+
 def _window(stamp: journey.MessageStamp) -> tuple[str, int]:
     return stamp.stream, stamp.event_time_us // WINDOW_US * WINDOW_US
 
@@ -105,3 +113,5 @@ def _print_journey(told: dict[str, Any], missing: Iterable[list[str]]) -> None:
     for lines in missing:
         for line in lines:
             data.print(line)
+    if told["trace_url"]:
+        data.print(f"trace: {told['trace_url']}", soft_wrap=True)

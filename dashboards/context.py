@@ -17,6 +17,7 @@ from hopwatch.dashboards.views.address import PageAddress, Zone, format_address
 from hopwatch.display.colours import DARK, LIGHT, Palette
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.memo import Identity, Memo
+from hopwatch.monitor.texts.trace_url import build_trace_url
 
 Built = TypeVar("Built")
 _SHARED: Final = Memo(256)
@@ -60,6 +61,12 @@ class PageContext:
         settings = self.query_cache.settings
         known = settings.streams.get(stream) if settings else None
         return stream_search.format_labels(known.labels) if known else ()
+
+    def link_trace(self, message_id: str) -> str:
+        """Return a link to the trace of a message; nothing where the configuration names none, or it has none."""
+        settings = self.query_cache.settings
+        url = build_trace_url(settings.dashboard.trace_url, message_id) if settings else None
+        return f" {markup.external_link('trace', url)}" if url else ""
 
     def link_labels(self, stream: str) -> str:
         """Return links from the labels of a stream to all streams that have them; nothing without any."""

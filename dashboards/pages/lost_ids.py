@@ -121,7 +121,8 @@ def _format_row(context: PageContext, one: tuple[bytes, str], seen: str) -> tupl
 
 def _link_journey(context: PageContext, shown: str, message_id: str) -> str:
     query = context.url_query(page=PageName.MESSAGE, message_id=message_id, node="", window_us=None)
-    return f'<span class="hw-id">{markup.link(escape_line(shown), query, "the journey of this message")}</span>'
+    journey = markup.link(escape_line(shown), query, "the journey of this message")
+    return f'<span class="hw-id">{journey}{context.link_trace(shown)}</span>'
 
 
 def _draw_page_links(context: PageContext, page: lost_ids.LostIdPage) -> None:

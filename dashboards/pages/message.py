@@ -95,7 +95,7 @@ def _draw_journey(context: PageContext, one: Journey) -> None:
     with st.container(border=True):
         told = f'<p class="hw-title">{chip} &nbsp;{link}</p>{markup.note(one.summary)}'
         told += markup.note_list(one.reasons) if one.reasons else ""
-        told += f'<p class="hw-note hw-id">{markup.escape_html(one.id_text)}</p>'
+        told += f'<p class="hw-note hw-id">{markup.escape_html(one.id_text)}{context.link_trace(one.id_text)}</p>'
         if one.steps:
             told += markup.table(COLUMNS, map(_format_step, one.steps), "hw-journey", f"Journey: {one.summary}")
         told += markup.note(f"{one.left_out:,} more stamps are not shown.") if one.left_out else ""

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, SecretStr
 from hopwatch.monitor.settings import receivers
 from hopwatch.monitor.settings.secrets import SecretTable
 from hopwatch.monitor.settings.table import SettingsTable
+from hopwatch.monitor.texts.trace_url import TRACE_ID_FIELD
 
 DISCOVERY_PATH: Final = "/.well-known/openid-configuration"
 CALLBACK_PATH: Final = "/oauth2callback"
@@ -51,6 +52,13 @@ def _check_base_url(text: str) -> str:
     if "?" in text or "#" in text:
         raise ValueError('this is a URL without ? and #, such as "https://host.example/hopwatch"')
     return text.rstrip("/")
+
+
+def _check_trace_url(text: str) -> str:
+    if text and text.count(TRACE_ID_FIELD) != 1:
+        example = f"https://jaeger.example/trace/{TRACE_ID_FIELD}"
+        raise ValueError(f'the URL of a trace has {TRACE_ID_FIELD} in it, once, such as "{example}"; got {text!r:.80}')
+    return text and receivers.check_url(text.replace(TRACE_ID_FIELD, "0")) and text
 
 
 def _check_issuer(text: str) -> str:
@@ -125,7 +133,8 @@ class LoginSettings(SecretTable):
 
 
 class DashboardSettings(SettingsTable):
-    """``[dashboard]``: additional origins, and the login; without one the dashboard has no authentication."""
+    """``[dashboard]``: additional origins, where traces are, and the login; without one there is no authentication."""
 
     origins: Origins = ()
+    trace_url: Annotated[str, AfterValidator(_check_trace_url)] = ""
     login: LoginSettings | None = None

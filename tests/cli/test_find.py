@@ -14,6 +14,7 @@ from hopwatch.probes.contract.id_texts import join_texts
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.contract.limits import NO_REASON
 from tests.support.spool import at_us, observation_batch, pack_lags, window_ms, write_segment
+from tests.support.traced_service import lose_one_of_two
 from tests.support.workspace import Workspace, closing_batches, one_of_ten_lost
 
 Captured = pytest.CaptureFixture[str]
@@ -235,7 +236,7 @@ def test_a_message_that_nobody_knows_is_a_finding(text: str, workspace: Workspac
         f"nothing is kept of {text!r:.80}: not among the segments that are kept, not among the lost ids\n"
     )
     assert workspace.run("find", "--json", text) == 1
-    assert json.loads(capsys.readouterr().out) == {"id": text, "stamps": [], "lost": []}
+    assert json.loads(capsys.readouterr().out) == {"id": text, "stamps": [], "lost": [], "trace_url": None}
 
 
 def test_a_journey_is_drawn_as_text(workspace: Workspace, capsys: Captured) -> None:
@@ -293,3 +294,12 @@ def test_an_old_message_is_found_in_its_window(workspace: Workspace, capsys: Cap
     workspace.watch(stamped(7, window_start_ms=window_ms(-600)), arrival_us=at_us(400))
     (stamp,) = found(workspace, capsys, "7")["stamps"]
     assert stamp["event_time"] == "2025-12-31T14:00:00Z"
+
+
+def test_the_trace_of_a_message_is_told(workspace: Workspace, capsys: Captured) -> None:
+    """Services that are traced have one, if the configuration says where traces are; the id may have any form."""
+    place, lost_id = lose_one_of_two(workspace.folder)
+    url = f"https://jaeger.example/trace/{lost_id[:32]}"
+    assert place.run("find", lost_id) == 0
+    assert capsys.readouterr().out.endswith(f"trace: {url}\n")
+    assert found(place, capsys, id_bytes(lost_id).hex())["trace_url"] == url

@@ -24,6 +24,7 @@ from tests.support.dashboard_stores import (
     store_url,
 )
 from tests.support.spool import observation_batch, pack_lags
+from tests.support.traced_service import TRACED_CONFIGURATION, lose_one_of_two
 from tests.support.workspace import Workspace, closing_batches, one_of_ten_lost
 
 LOST_ID = f"{9:032x}"
@@ -60,6 +61,18 @@ def test_without_an_id_it_says_what_one_is(tmp_path: Path) -> None:
     assert "An id is a UUID, 32 hexadecimal digits, a number, or the text" in read_page(
         open_page(store_url(tmp_path), page="message")
     )
+
+
+def test_a_message_of_traced_services_leads_to_its_trace(tmp_path: Path) -> None:
+    """From its own page and from that of its window, where the configuration says where traces are."""
+    place, lost_id = lose_one_of_two(tmp_path)
+    link = f'<a href="https://jaeger.example/trace/{lost_id[:32]}" target="_blank" rel="noopener noreferrer">trace</a>'
+    assert link in read_page(found(place, lost_id, stream="orders"))
+    now = clock()
+    window = run_app(answers_of(place, now), now, page="window", stream="orders", window="2026-01-01T00:00:00Z")
+    assert link in read_page(window)
+    place.configure(TRACED_CONFIGURATION.replace("trace_url", "# trace_url"))
+    assert "jaeger.example" not in read_page(found(place, lost_id, stream="orders"))
 
 
 def test_an_id_that_is_pasted_goes_into_the_url(tmp_path: Path) -> None:

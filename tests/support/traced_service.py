@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
+from pathlib import Path
 from typing import Any, Final
 
 from opentelemetry.instrumentation.confluent_kafka.utils import KafkaContextGetter, KafkaContextSetter
@@ -16,8 +17,11 @@ from opentelemetry.trace import Span, SpanKind
 from hopwatch.integrations.opentelemetry import HopwatchPropagator
 from hopwatch.probes.contract.batch import Batch
 from hopwatch.probes.contract.envelope import decode
+from hopwatch.probes.integrations.opentelemetry import MessageMark
 from hopwatch.probes.sinks import SinkOpener
-from hopwatch.testing import ManualClock, MemorySink
+from hopwatch.testing import EPOCH_US, ManualClock, MemorySink
+from tests.support.spool import at_us
+from tests.support.workspace import Workspace
 
 _PROCESSES: Final = count(1)
 
@@ -25,10 +29,10 @@ _PROCESSES: Final = count(1)
 class TracedService:
     """Service by name; all its probes have one clock, which stands still."""
 
-    def __init__(self, name: str | None, **attributes: str) -> None:
+    def __init__(self, name: str | None, at_us: int = EPOCH_US, attributes: Mapping[str, str] | None = None) -> None:
         """Start a provider whose spans are all sampled, and another one that samples none."""
-        given = attributes if name is None else attributes | {"service.name": name}
-        self.resource, self.clock = Resource.create(given), ManualClock()
+        given = dict(attributes or {}) | ({} if name is None else {"service.name": name})
+        self.resource, self.clock = Resource.create(given), ManualClock(at_us)
         self.provider, unsampled = (TracerProvider(one, self.resource) for one in (ALWAYS_ON, ALWAYS_OFF))
         self._tracers = {True: self.provider.get_tracer("test"), False: unsampled.get_tracer("test")}
         self.sinks: list[MemorySink] = []
@@ -62,3 +66,27 @@ class TracedService:
         """End the service, and return all that its probes have sent."""
         self.propagator.close()
         return [decode(record) for sink in self.sinks for record in sink.records]
+
+
+TRACED_CONFIGURATION: Final = """
+[transport]
+url = "spool:./spool"
+[store]
+url = "sqlite:///./store.db"
+[monitor]
+workdir = "./work"
+[dashboard]
+trace_url = "https://jaeger.example/trace/{trace_id}"
+[streams.orders]
+path = "shop -> billing"
+stamps = { shop = "out", billing = "in" }
+"""
+
+
+def lose_one_of_two(folder: Path) -> tuple[Workspace, str]:
+    """Return a place whose monitor has judged two messages of traced services, and the id of the one that is lost."""
+    shop, billing = TracedService("shop", at_us(10)), TracedService("billing", at_us(10))
+    billing.receive(shop.send("orders"))
+    ((_, value),) = shop.send("orders")
+    records = [*shop.close(), *billing.close()]
+    return Workspace(folder).configure(TRACED_CONFIGURATION).watch(*records), MessageMark.parse(value).message_id

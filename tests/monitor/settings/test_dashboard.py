@@ -74,6 +74,15 @@ def test_origins_are_kept_as_browsers_write_them(tmp_path: Path) -> None:
     assert load(tmp_path / "h.toml", flags={}, environ={}).dashboard.origins == ()
 
 
+def test_the_url_of_a_trace_has_its_id_in_it(tmp_path: Path) -> None:
+    """None by default."""
+    url = "https://jaeger.example/trace/{trace_id}"
+    (tmp_path / "h.toml").write_text(f'[dashboard]\ntrace_url = "{url}"\n')
+    assert load(tmp_path / "h.toml", flags={}, environ={}).dashboard.trace_url == url
+    (tmp_path / "h.toml").write_text("")
+    assert load(tmp_path / "h.toml", flags={}, environ={}).dashboard.trace_url == ""
+
+
 def test_an_origin_is_what_a_url_begins_with() -> None:
     """Without the usual port, path and query."""
     assert parse_origin("https://Host.example.:443/path?query#part") == "https://host.example"
@@ -124,6 +133,11 @@ WRONG: Final = {
     "no origin": ('[dashboard]\norigins = ["host.example"]\n', f"dashboard.origins: {ORIGIN} 'host.example'"),
     "a page": ('[dashboard]\norigins = ["http://h/p"]\n', f"dashboard.origins: {ORIGIN} 'http://h/p'"),
     "any origin": ('[dashboard]\norigins = "*"\n', f"dashboard.origins: {ORIGIN} '*'"),
+    "no trace": (
+        '[dashboard]\ntrace_url = "https://jaeger.example/trace"\n',
+        'dashboard.trace_url: the URL of a trace has {trace_id} in it, once, such as "https://jaeger.example/trace/{trace_id}"',
+    ),
+    "no url of a trace": ('[dashboard]\ntrace_url = "jaeger/{trace_id}"\n', f"dashboard.trace_url: {URL}"),
     "no origins": ("[dashboard]\norigins = 7\n", 'this is a list such as ["https://host.example"], got 7'),
     "no table": ('[dashboard]\nlogin = "T0P-5ECRET"\n', "dashboard.login: this is a table, got ***"),
     "no such table": ("[dashboard]\nlogins = 1\n", "dashboard.logins: there is no such key; did you mean 'login'?"),

@@ -122,7 +122,7 @@ def test_other_spans_mark_nothing(kind: SpanKind, name: str, attributes: dict[st
 
 
 def test_a_span_that_has_ended_marks_nothing() -> None:
-    """Its end was told already."""
+    """The end of the span was told already."""
     shop, headers = TracedService("shop"), {}  # type: tuple[TracedService, dict[str, str]]
     span = shop.provider.get_tracer("test").start_span("orders send", kind=SpanKind.PRODUCER)
     span.end()
@@ -141,7 +141,7 @@ def test_a_destination_that_is_no_name_of_a_stream_is_told(caplog: pytest.LogCap
 
 @pytest.mark.parametrize("name", [None, "unknown_service:python", "my shop", "x" * 129])
 def test_a_service_without_a_name_is_told(name: str | None, caplog: pytest.LogCaptureFixture) -> None:
-    """Its messages are marked, but nothing expects them."""
+    """Messages of the service are marked, but nothing expects them."""
     shop, headers = TracedService(name), [(MESSAGE_HEADER, MARK.format().encode())]
     shop.send("orders")
     shop.receive(headers)
@@ -153,7 +153,7 @@ def test_a_service_without_a_name_is_told(name: str | None, caplog: pytest.LogCa
 
 def test_what_is_known_of_a_service_is_a_label() -> None:
     """Version, host, pod and zone, as far as its resource says them; a long one is cut."""
-    shop = TracedService("shop", **{"service.version": "1.4", "host.name": "h" * 70, "other": "x"})
+    shop = TracedService("shop", attributes={"service.version": "1.4", "host.name": "h" * 70, "other": "x"})
     shop.send("orders")
     assert {tuple(sorted(dict(one.labels).items())) for one in shop.close()} == {
         (("host", "h" * 64), ("version", "1.4"))
@@ -161,7 +161,7 @@ def test_what_is_known_of_a_service_is_a_label() -> None:
 
 
 def test_a_message_that_is_not_sampled_is_expected_nowhere() -> None:
-    """It has no mark, and loses one that it was passed on with; where it arrives makes no difference."""
+    """A mark that it was passed on with is removed; whether it arrives makes no difference."""
     shop, billing = TracedService("shop"), TracedService("billing")
     headers = shop.send("orders", [(MESSAGE_HEADER, MARK.format().encode())], is_sampled=False)
     billing.receive(headers)
@@ -218,7 +218,7 @@ def test_headers_that_cannot_be_changed_are_not_marked() -> None:
     ],
 )
 def test_a_mark_that_cannot_be_read_is_a_message_that_was_missed(value: bytes) -> None:
-    """It may be any message: all streams of the service count one that they did not see."""
+    """All streams of the service count one that they did not see, as it may be any message."""
     billing = TracedService("billing")
     for destination in ("orders", "routed"):
         billing.receive([(MESSAGE_HEADER, MARK._replace(destination=destination).format().encode())])
@@ -273,7 +273,7 @@ def test_a_tracer_that_is_no_sdk_marks_nothing() -> None:
 
 
 def test_the_oldest_destination_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its probe ends without a bye, so that what the service receives from it later is unknown, and not lost."""
+    """The probe ends without a bye, so that what the service receives from it later is unknown, and not lost."""
     monkeypatch.setattr(opentelemetry, "MAX_DESTINATIONS", 2)
     billing = TracedService("billing")
     for number in range(3):
