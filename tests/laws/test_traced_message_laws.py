@@ -121,7 +121,7 @@ def test_a_message_that_arrives_is_never_missing(plans: list[dict[str, Any]]) ->
 
 @given(st.lists(st.tuples(st.sampled_from(TOPICS), st.booleans()), max_size=30))
 def test_the_messages_that_are_missing_are_those_that_did_not_arrive(sent: list[tuple[str, bool]]) -> None:
-    """Where each message has headers of its own, and all spans are sampled, they are named one by one."""
+    """Messages that have headers of their own, and whose spans are sampled, are named one by one."""
     shop, billing = TracedService("shop"), TracedService("billing")
     for topic, arrives in sent:
         headers = shop.send(topic)

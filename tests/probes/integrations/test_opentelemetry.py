@@ -198,7 +198,7 @@ def test_all_marks_of_a_message_are_read() -> None:
 
 
 def test_headers_that_cannot_be_changed_are_not_marked() -> None:
-    """What carries no mark is expected nowhere."""
+    """A message without a mark is expected nowhere."""
     shop, headers = TracedService("shop"), (("own", b"1"),)
     assert shop.send("orders", headers) == headers
     assert stamps(shop) == []
