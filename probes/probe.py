@@ -271,7 +271,10 @@ class Probe:
             self._stamp_checked(_DEPARTED, message_id, event_time, self._wall_ns(), labels=labels)
 
     def passing(self, message_id: MessageId, event_time: EventTime) -> _Passing:
-        """Stamp ``in`` now and ``out`` when the block ends; an exception in the block stamps no ``out``."""
+        """Stamp ``in`` now and ``out`` when the block ends; an exception in the block stamps no ``out``.
+
+        The block begins with ``with`` or with ``async with``.
+        """
         return _Passing(self, message_id, event_time)
 
     def filtered(
@@ -575,3 +578,11 @@ class _Passing:
             probe._append(Stamp(_DEPARTED, self._message_id, self._event_time, at_ns))
         else:
             probe._stamp_checked(_DEPARTED, self._message_id, self._event_time, at_ns)
+
+    async def __aenter__(self) -> None:
+        self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.__exit__(kind, error, trace)

@@ -15,7 +15,6 @@ sends it on as one. Only its producer can mend it; the log says by which topic t
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final, TypeVar, cast
@@ -23,20 +22,14 @@ from typing import Any, Final, TypeVar, cast
 from confluent_kafka import Consumer, Message, Producer, SerializingProducer
 
 from hopwatch.probes import Probe, message_headers
-from hopwatch.probes.clock import Clock, SystemClock
+from hopwatch.probes.clock import Clock
 from hopwatch.probes.contract.limits import OUT_PARTITION_LABEL, PARTITION_LABEL
+from hopwatch.probes.integrations.message_marker import BAD_MARKS, UNMARKED, ClientProxy, MessageMarker
 from hopwatch.probes.kafka.consumer import read_headers
-from hopwatch.probes.once_per_cause import OncePerCause
 from hopwatch.probes.sinks import Sink
-
-UNMARKED: Final = "unmarked message"
-BAD_MARKS: Final = "bad marks"
 
 _PRODUCE_ARGUMENTS: Final = ("value", "key", "partition", "callback", "on_delivery", "timestamp", "headers")
 _SERIALIZING_ARGUMENTS: Final = ("key", "value", "partition", "on_delivery", "timestamp", "headers")
-_log = logging.getLogger("hopwatch.probe")
-_consuming: set[tuple[str, str]] = set()
-"""Pairs (stream, node) of the consumers in this process; a producer at such a node only forwards."""
 
 Client = TypeVar("Client", bound=Producer | Consumer)
 DeliveryCallback = Callable[[Any, Any], None]
@@ -73,12 +66,11 @@ def instrument(  # noqa: PLR0913 - what can be chosen, all but the client by nam
         clock: a clock, for tests.
     """
     stamping = probe or Probe(stream or "", node or "", sink, clock=clock)
+    marker = MessageMarker(stamping, "confluent-kafka", origin=origin, ignores=ignore_unmarked, clock=clock)
     if isinstance(client, Producer):
-        sending = _InstrumentedProducer(client, stamping, clock or SystemClock(), ignores=ignore_unmarked)
-        sending.default_report, sending.origin = on_delivery, origin
-        return cast("Client", sending)
-    _consuming.add((stamping.stream, stamping.node))
-    return cast("Client", _InstrumentedConsumer(client, stamping, ignores=ignore_unmarked))
+        return cast("Client", _InstrumentedProducer(client, marker, on_delivery))
+    marker.note_consumer()
+    return cast("Client", _InstrumentedConsumer(client, marker))
 
 
 def _label_partition(name: str, message: Any) -> dict[str, object] | None:  # noqa: ANN401 - as the client gives it
@@ -90,24 +82,8 @@ def _label_partition(name: str, message: Any) -> dict[str, object] | None:  # no
     return None if partition is None else {name: partition}
 
 
-class _Instrumented:
-    """Proxy of a client: all other attributes are the client's own."""
-
-    def __init__(self, client: Producer | Consumer, probe: Probe, *, ignores: bool) -> None:
-        self._client: Any = client
-        self.hopwatch_probe = probe
-        self._ignores = ignores
-        self._logged = OncePerCause()
-
-    @property  # type: ignore[misc]  # read-only here, so that isinstance goes by the client
-    def __class__(self) -> type:
-        return type(self._client)
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the client has
-        return getattr(self._client, name)
-
-    def __repr__(self) -> str:
-        return repr(self._client)
+class _Instrumented(ClientProxy):
+    """Proxy of a client of confluent-kafka."""
 
     def __enter__(self) -> Any:  # noqa: ANN401 - itself, which types take for the client
         self._client.__enter__()
@@ -118,24 +94,13 @@ class _Instrumented:
     ) -> Any:  # noqa: ANN401 - as the client says
         return self._client.__exit__(kind, error, trace)
 
-    def _miss(self, cause: str, why: str) -> None:
-        """Count a message that cannot be stamped, and log each cause once."""
-        if cause == UNMARKED and self._ignores:
-            return
-        self.hopwatch_probe.missed(cause)
-        if self._logged.is_new(cause):
-            _log.warning("an instrumented client of confluent-kafka cannot stamp a message: %s", why)
-
 
 class _InstrumentedProducer(_Instrumented):
     """Proxy of a producer: adds headers to new messages, and stamps delivered ones."""
 
-    default_report: DeliveryCallback | None = None
-    origin: bool | None = None
-
-    def __init__(self, client: Producer, probe: Probe, clock: Clock, *, ignores: bool) -> None:
-        super().__init__(client, probe, ignores=ignores)
-        self._clock, self._stream_and_node = clock, (probe.stream, probe.node)
+    def __init__(self, client: Producer, marker: MessageMarker, default_report: DeliveryCallback | None) -> None:
+        super().__init__(client, marker)
+        self._default_report = default_report
         self._names = _SERIALIZING_ARGUMENTS if isinstance(client, SerializingProducer) else _PRODUCE_ARGUMENTS
 
     def __len__(self) -> int:
@@ -149,7 +114,7 @@ class _InstrumentedProducer(_Instrumented):
         try:
             changed = self._with_headers(args, kwargs)
         except Exception:  # noqa: BLE001 - what we cannot do is not the host's trouble
-            _log.warning("a message could not be marked", exc_info=True)
+            self._marker.fail()
             changed = None
         if changed is None:
             self._client.produce(topic, *args, **kwargs)
@@ -160,7 +125,7 @@ class _InstrumentedProducer(_Instrumented):
         """Produce a batch, unstamped: the client sends batches without headers."""
         queued = self._client.produce_batch(topic, messages, *args, **kwargs)
         for _ in range(queued if isinstance(queued, int) else 0):
-            self._miss(UNMARKED, "produce_batch sends no headers: use produce")
+            self._marker.miss(UNMARKED, "produce_batch sends no headers: use produce")
         return queued
 
     def _with_headers(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
@@ -174,19 +139,11 @@ class _InstrumentedProducer(_Instrumented):
         if headers is not None and not isinstance(headers, dict):
             # Read once only, for it may be an iterator.
             headers = named["headers"] = list(headers)
-        try:
-            found = message_headers.parse_headers(headers)
-        except ValueError as error:
-            self._miss(BAD_MARKS, str(error))
-            return named
+        found, marked = self._marker.mark(headers, "headers=message.headers()")
         if found is None:
-            # Checked at each message: the consumer may be instrumented later than the producer.
-            if not (self._stream_and_node not in _consuming if self.origin is None else self.origin):
-                self._miss(UNMARKED, "it has no marks: forward them with headers=message.headers(), or say origin=True")
-                return named
-            found, added = message_headers.build_headers(self._clock.wall_ns() // 1_000)
-            named["headers"] = [*(headers.items() if isinstance(headers, dict) else headers or ()), *added]
-        theirs = named.get("on_delivery") or self.default_report
+            return named
+        named["headers"] = marked
+        theirs = named.get("on_delivery") or self._default_report
         if "callback" in self._names:
             theirs = named.pop("callback", None) or theirs
         named["on_delivery"] = _DeliveryReport(self.hopwatch_probe, found, theirs)
@@ -228,13 +185,10 @@ class _InstrumentedConsumer(_Instrumented):
         try:
             if message is None or message.error() is not None:
                 return
-            found = message_headers.parse_headers(read_headers(message))
-            if found is None:
-                told = f"it came without marks by the topic {message.topic()}: does its producer mark?"
-                self._miss(UNMARKED, told)
-            else:
-                self.hopwatch_probe.arrived(*found, labels=_label_partition(PARTITION_LABEL, message))
+            self._marker.stamp_arrival(
+                read_headers(message), message.topic(), _label_partition(PARTITION_LABEL, message)
+            )
         except ValueError as error:
-            self._miss(BAD_MARKS, f"{error}: it came by the topic {message and message.topic()}")
+            self._marker.miss(BAD_MARKS, f"{error}: it came by the topic {message and message.topic()}")
         except Exception:  # noqa: BLE001 - what we cannot do is not the host's trouble
-            _log.warning("a message could not be stamped", exc_info=True)
+            self._marker.fail()

@@ -13,7 +13,6 @@ from typing import Final
 
 import pytest
 
-from hopwatch.monitor.clock import SystemClock
 from tests.repository import ROOT
 from tests.support import page_blocks
 from tests.support.page_blocks import Command
@@ -25,7 +24,6 @@ FEWER: Final = ("--rate", "200", "--minutes", "0.3")
 """So few messages are made: which lines the demo prints is the point, and each has its figures."""
 SELDOM: Final = {"HOPWATCH_MONITOR__TRIGGER": "15s"}
 """A running monitor reads so seldom, not every 5 s: each time costs a second of processor, and says the same."""
-MINUTE_US: Final = 60_000_000
 WAIT: Final = "sleep "
 README: Final = page_blocks.page("README.md")
 QUICKSTART: Final = page_blocks.page("docs/QUICKSTART.md")
@@ -97,14 +95,6 @@ class Desk:
 
     def _log(self) -> str:
         return (self.folder / "beside.log").read_text()
-
-
-@pytest.fixture
-def early_in_a_minute() -> None:
-    """Wait, where the minute is nearly over: what a page shows is of one window."""
-    for _ in rest(30):
-        if SystemClock().now_us() % MINUTE_US < 45_000_000:
-            return
 
 
 def _follow(desk: Desk, commands: list[Command]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -61,6 +62,30 @@ def test_a_block_stamps_both_ends_by_the_clock_that_never_steps(
         clock.us -= 3_600_000_000
     probe.flush()
     assert observations(sink) == [Observation(MESSAGE.bytes, EPOCH_US, EPOCH_US + 1_000_000, EPOCH_US + 1_250_000)]
+
+
+def test_a_block_of_asyncio_stamps_both_ends(probe: Probe, sink: MemorySink, clock: ManualClock) -> None:
+    """An exception in it stamps no ``out``; blocks that run beside each other keep their own moments."""
+
+    async def handle(message_id: int, *, fails: bool = False) -> None:
+        async with probe.passing(message_id, EPOCH_US):
+            await asyncio.sleep(0)
+            clock.advance(0.25)
+            if fails:
+                raise KeyError("the host's own")
+
+    async def run() -> None:
+        clock.advance(1)
+        raised = await asyncio.gather(handle(1), handle(2, fails=True), return_exceptions=True)
+        assert [type(one) for one in raised] == [type(None), KeyError]
+
+    asyncio.run(run())
+    probe.flush()
+    start_us = EPOCH_US + 1_000_000
+    assert {row.message_id: (row.in_us, row.out_us) for row in observations(sink)} == {
+        id_bytes(1): (start_us, start_us + 250_000),
+        id_bytes(2): (start_us, None),
+    }
 
 
 def test_a_block_that_raises_stamps_no_out(probe: Probe, sink: MemorySink) -> None:

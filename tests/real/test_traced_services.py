@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
 from hopwatch.monitor import settings
 from hopwatch.monitor.store import dialect, schema
 from servers.kafka import Kafka
@@ -124,6 +126,7 @@ def find_lost_ids(windows: list[dict[str, Any]]) -> list[str]:
     ]
 
 
+@pytest.mark.usefixtures("early_in_a_minute")
 def test_lost_messages_of_traced_services_are_named(kafka: Kafka, tmp_path: Path) -> None:
     """Those are lost that a consumer has skipped, and no other; their ids begin with trace and span."""
     found = run_pipeline(kafka, tmp_path, "traced")
@@ -136,6 +139,7 @@ def test_lost_messages_of_traced_services_are_named(kafka: Kafka, tmp_path: Path
     assert [len(one.split("-")) for one in find_lost_ids(routed)] == [3] * SKIPPED
 
 
+@pytest.mark.usefixtures("early_in_a_minute")
 def test_messages_that_are_not_sampled_are_not_lost(kafka: Kafka, tmp_path: Path) -> None:
     """A tenth is sampled, and nothing else is known; what is lost of it is exact."""
     tenth = {"OTEL_TRACES_SAMPLER": "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.1"}

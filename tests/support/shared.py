@@ -11,12 +11,22 @@ from typing import Any, Final
 
 import pytest
 
+from hopwatch.monitor.clock import SystemClock
+from hopwatch.probes.contract.limits import WINDOW_US
 from servers.kafka import Kafka
 from tests.support.job import undisturbed
-from tests.support.spool_traffic import Segment, traffic
+from tests.support.spool_traffic import Segment, rest, traffic
 
 SEED: Final = 7
 """Of the eight minutes of two streams that lose messages, which several tests disturb in their own ways."""
+
+
+@pytest.fixture
+def early_in_a_minute() -> None:
+    """Wait, where the minute is nearly over: what a test does now is of one window."""
+    for _ in rest(30):
+        if SystemClock().now_us() % WINDOW_US < 45_000_000:
+            return
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, Producer
 from hopwatch.probes import Probe, message_headers
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.ids import id_bytes
-from hopwatch.probes.integrations import confluent_kafka as integration
+from hopwatch.probes.integrations import message_marker
 from hopwatch.probes.integrations.confluent_kafka import instrument
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, Observation, observations
 from tests.probes.integrations.clients import Letter, Receiver, Sender, SerializingSender
@@ -25,7 +25,7 @@ REFUSED = KafkaError(KafkaError._MSG_TIMED_OUT)
 @pytest.fixture(autouse=True)
 def _no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no consumer of another test decide who makes messages."""
-    monkeypatch.setattr(integration, "_consuming", set())
+    monkeypatch.setattr(message_marker, "_consuming", set())
 
 
 @pytest.fixture

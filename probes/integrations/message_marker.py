@@ -1,0 +1,109 @@
+"""Marking of messages by two headers, which clients of all kinds have in common: id and event time travel unchanged."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+from hopwatch.probes import Probe, message_headers
+from hopwatch.probes.clock import Clock, SystemClock
+from hopwatch.probes.message_headers import HeadersLike, MessageIdentity
+from hopwatch.probes.once_per_cause import OncePerCause
+
+UNMARKED: Final = "unmarked message"
+BAD_MARKS: Final = "bad marks"
+
+_log = logging.getLogger("hopwatch.probe")
+_consuming: set[tuple[str, str]] = set()
+"""Pairs (stream, node) of the consumers in this process; a producer at such a node only forwards."""
+
+
+class MessageMarker:
+    """Marker of the messages of one client: sets headers where messages are made, and reads them everywhere else."""
+
+    def __init__(
+        self,
+        probe: Probe,
+        client: str,
+        *,
+        origin: bool | None = None,
+        ignores: bool = False,
+        clock: Clock | None = None,
+    ) -> None:
+        """Set the probe, and the name of the client, for the log.
+
+        ``origin`` says whether messages are made here, None that they are unless a client of the same stream and node
+        consumes in this process. Messages without headers are not missed if it ``ignores`` them.
+        """
+        self.probe, self.origin = probe, origin
+        self._client, self._ignores, self._clock = client, ignores, clock or SystemClock()
+        self._stream_and_node = probe.stream, probe.node
+        self._logged = OncePerCause()
+
+    def note_consumer(self) -> None:
+        """Note that messages of this stream are consumed at this node, in this process."""
+        _consuming.add(self._stream_and_node)
+
+    def mark(self, headers: HeadersLike | None, advice: str) -> tuple[MessageIdentity | None, HeadersLike | None]:
+        """Return who a message is that is sent, and its headers; None if it cannot be stamped, which is counted."""
+        try:
+            found = message_headers.parse_headers(headers)
+        except ValueError as error:
+            self.miss(BAD_MARKS, str(error))
+            return None, headers
+        if found is not None:
+            return found, headers
+        # Checked at each message: the consumer may be instrumented later than the producer.
+        if not (self._stream_and_node not in _consuming if self.origin is None else self.origin):
+            self.miss(UNMARKED, f"it has no marks: forward them with {advice}, or say origin=True")
+            return None, headers
+        made, added = message_headers.build_headers(self._clock.wall_ns() // 1_000)
+        return made, [*(headers.items() if isinstance(headers, dict) else headers or ()), *added]
+
+    def stamp_arrival(self, headers: HeadersLike | None, topic: object, labels: dict[str, object] | None) -> None:
+        """Stamp ``in`` of a message that was received by a topic."""
+        try:
+            found = message_headers.parse_headers(headers)
+        except ValueError as error:
+            self.miss(BAD_MARKS, f"{error}: it came by the topic {topic}")
+            return
+        if found is None:
+            self.miss(UNMARKED, f"it came without marks by the topic {topic}: does its producer mark?")
+        else:
+            self.probe.arrived(*found, labels=labels)
+
+    def fail(self) -> None:
+        """Count a message that an error has kept from being stamped; the host has none of it."""
+        self.probe.missed(BAD_MARKS)
+        if self._logged.is_new("failed"):
+            _log.warning("an instrumented client of %s failed to stamp a message", self._client, exc_info=True)
+
+    def miss(self, cause: str, why: str) -> None:
+        """Count a message that cannot be stamped, and log each cause once."""
+        if cause == UNMARKED and self._ignores:
+            return
+        self.probe.missed(cause)
+        if self._logged.is_new(cause):
+            _log.warning("an instrumented client of %s cannot stamp a message: %s", self._client, why)
+
+
+class ClientProxy:
+    """Proxy of a client: what it does not do itself, the client does."""
+
+    def __init__(self, client: Any, marker: MessageMarker) -> None:  # noqa: ANN401 - of any library
+        """Stand before a client."""
+        self._client, self._marker = client, marker
+        self.hopwatch_probe = marker.probe
+
+    @property  # type: ignore[misc]  # read-only here, so that isinstance goes by the client
+    def __class__(self) -> type:
+        """The class of the client, so that it passes for one."""
+        return type(self._client)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the client has
+        """Return an attribute of the client."""
+        return getattr(self._client, name)
+
+    def __repr__(self) -> str:
+        """Return the text of the client."""
+        return repr(self._client)
