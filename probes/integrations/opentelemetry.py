@@ -45,7 +45,9 @@ from hopwatch.probes.sinks import Sink, SinkOpener
 MESSAGE_HEADER: Final = "hopwatch-message"
 """Header of a message that a traced service sends: process; event time in µs since 1970; destination; id."""
 MAX_DESTINATIONS: Final = 64
-"""Destinations of one process that are stamped at once: the one that came first makes room for a further one."""
+"""Destinations of one process that are stamped. Of further ones it announces a probe and ends it: they are UNKNOWN."""
+MAX_ANNOUNCED: Final = 1_000
+"""Destinations of which a probe is announced, at most: whoever makes up more names would fill the spool."""
 MAX_OPEN_SPANS: Final = 10_000
 """Producer spans that have not ended, at most: the oldest make room, and their messages are expected nowhere."""
 BAD_MARKS: Final = "bad marks"
@@ -168,12 +170,12 @@ class HopwatchPropagator(TextMapPropagator):
                 probe = self._find_probe(mark.destination)
                 if probe is not None:
                     probe.arrived(mark.message_id, mark.event_us)
-        except ValueError:
+        except Exception as error:  # noqa: BLE001 - a probe does not raise into its host
             # It may be any message of any destination.
             for probe in list(self._probes.values()):
                 probe.missed(BAD_MARKS)
-        except Exception:  # noqa: BLE001 - a probe does not raise into its host
-            self._warn("a message that is received is not stamped", is_failure=True)
+            if not isinstance(error, ValueError):
+                self._warn("a message that is received is not stamped", is_failure=True)
         return Context() if context is None else context
 
     def flush(self, patience_s: float = 0.0) -> bool:
@@ -187,7 +189,7 @@ class HopwatchPropagator(TextMapPropagator):
             self._probes.popitem()[1].close()
 
     def _find_probe(self, destination: str) -> Probe | None:
-        """Return the probe of a destination, started if need be; None where the service has no name."""
+        """Return the probe of a destination, started if need be; None where the service has no name, or too many."""
         found = self._probes.get(destination)
         if found is not None:
             return found
@@ -197,11 +199,9 @@ class HopwatchPropagator(TextMapPropagator):
             got = f"1 to 128 of the characters A-Za-z0-9._-, got {service!r:.160}"
             self._warn(f"no message is stamped, as the service has no name: set OTEL_SERVICE_NAME to {got}")
             return None
-        if len(self._probes) >= MAX_DESTINATIONS:
-            oldest = self._probes.pop(next(iter(self._probes)), None)
-            if oldest is not None:
-                # It may receive more, which is unknown then, and never lost.
-                oldest.end(bye=False)
+        if len(self._probes) >= MAX_ANNOUNCED:
+            self._warn(f"messages of more than {MAX_ANNOUNCED:,} destinations are not stamped")
+            return None
         labels = {
             name: str(attributes[attribute])[:MAX_LABEL_CHARS]
             for name, attribute in _LABELS.items()
@@ -211,6 +211,11 @@ class HopwatchPropagator(TextMapPropagator):
         kept = self._probes.setdefault(destination, started)
         if kept is not started:
             started.end()
+        elif len(self._probes) > MAX_DESTINATIONS:
+            self._warn(
+                f"messages of more than {MAX_DESTINATIONS} destinations are not stamped: of the others all is unknown"
+            )
+            started.end(bye=False)
         return kept
 
     def _read_destination(self, span: Span) -> str | None:
@@ -262,6 +267,12 @@ class _SentMessages(SpanProcessor):
 
     def on_end(self, span: ReadableSpan) -> None:
         """Stamp ``out`` of the messages of a span."""
+        try:
+            self._stamp_departures(span)
+        except Exception:  # noqa: BLE001 - a probe does not raise into its host; what has no stamp is expected nowhere
+            _log.warning("a message that was sent is not stamped", exc_info=True)
+
+    def _stamp_departures(self, span: ReadableSpan) -> None:
         spanned = span.get_span_context()
         marks = () if spanned is None else self._open.pop(spanned.span_id, ())
         if span.status.status_code is StatusCode.ERROR:
@@ -283,7 +294,7 @@ def _find_marks(carrier: object) -> list[tuple[str, object]] | None:
 
 def _is_from(process: str, value: object) -> bool:
     """Return whether a mark is from a process."""
-    return process in (value.decode("latin-1") if isinstance(value, bytes) else str(value))
+    return f"{process};" in (value.decode("latin-1") if isinstance(value, bytes) else str(value))
 
 
 def _remove_marks(carrier: object, marks: list[tuple[str, object]]) -> None:

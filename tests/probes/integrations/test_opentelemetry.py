@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Mapping
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +24,10 @@ from hopwatch.probes.integrations.opentelemetry import MESSAGE_HEADER, MessageMa
 from hopwatch.probes.integrations.propagator_entry import load_propagator
 from hopwatch.probes.testing import batch_observations
 from hopwatch.testing import EPOCH_US, MemorySink, Observation, id_bytes
-from tests.support.traced_service import TracedService
+from tests.support.report import reported
+from tests.support.spool import at_us
+from tests.support.traced_service import TRACED_CONFIGURATION, TracedService
+from tests.support.workspace import Workspace
 
 MARK = MessageMark("0badcafe", EPOCH_US, "orders", "order 7")
 
@@ -272,15 +276,65 @@ def test_a_tracer_that_is_no_sdk_marks_nothing() -> None:
     assert headers == []
 
 
-def test_the_oldest_destination_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The probe ends without a bye, so that what the service receives from it later is unknown, and not lost."""
+def test_further_destinations_are_unknown(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """A probe of each is announced and ends without a bye, as other instances of the service may stamp them."""
     monkeypatch.setattr(opentelemetry, "MAX_DESTINATIONS", 2)
+    monkeypatch.setattr(opentelemetry, "MAX_ANNOUNCED", 4)
     billing = TracedService("billing")
-    for number in range(3):
+    for number in (0, 1, 2, 3, 4, 2, 0):
         billing.receive([(MESSAGE_HEADER, MARK._replace(destination=f"d{number}").format().encode())])
-    ended = {one.stream: one.kind.name for one in billing.close()}
-    assert ended["d1"] == ended["d2"] == "BYE"
-    assert ended["d0"] != "BYE"
+    batches = billing.close()
+    kinds = {name: {one.kind.name for one in batches if one.stream == name} for name in ("d0", "d1", "d2", "d3", "d4")}
+    assert [("BYE" in of_stream, "OBSERVATIONS" in of_stream) for of_stream in kinds.values()] == [
+        (True, True),
+        (True, True),
+        (False, False),
+        (False, False),
+        (False, False),
+    ]
+    assert (bool(kinds["d3"]), bool(kinds["d4"])) == (True, False)
+    told = [one.getMessage() for one in caplog.records if "destinations" in one.getMessage()]
+    assert told == [
+        "messages of more than 2 destinations are not stamped: of the others all is unknown",
+        "messages of more than 4 destinations are not stamped",
+    ]
+
+
+def test_messages_of_a_further_destination_are_unknown_and_not_lost(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Another instance of the service stamps the same destination, and has not seen them."""
+    shop, first, second = (TracedService(name, at_us(10)) for name in ("shop", "billing", "billing"))
+    first.receive(shop.send("orders"))
+    monkeypatch.setattr(opentelemetry, "MAX_DESTINATIONS", 0)
+    second.receive(shop.send("orders"))
+    place = Workspace(tmp_path).configure(TRACED_CONFIGURATION)
+    place.watch(*shop.close(), *first.close(), *second.close())
+    (stream,) = reported(place.store_url)["streams"]
+    told = [(one["verdict"], one["known"], one["lost_lower"], one["lost_upper"]) for one in stream["windows"]]
+    assert told == [("UNKNOWN", 2, 0, 1)]
+
+
+def test_errors_of_our_own_cost_a_stamp_alone(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A message that was received counts as one that was missed, one that was sent is expected nowhere."""
+    shop, billing = TracedService("shop"), TracedService("billing")
+    headers = shop.send("orders")
+    billing.receive(headers)
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError
+
+    for service in (shop, billing):
+        for name in ("arrived", "departed"):
+            monkeypatch.setattr(service.propagator._probes["orders"], name, fail)
+    shop.send("orders")
+    billing.receive(headers)
+    assert len(streams(shop)) == 1
+    assert missed(billing.close()) == {("orders", "bad marks"): 1}
+    told = [one.getMessage() for one in caplog.records]
+    assert told[:2] == ["a message that was sent is not stamped", "a message that is received is not stamped"]
 
 
 def test_spans_that_never_end_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
