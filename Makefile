@@ -22,7 +22,7 @@ EXTRAS := monitor kafka taps files tables gate deliver dashboards demo
 # So many processes test: most of them wait for real servers, or for the clock.
 TESTERS := 7
 # Servers that are no jar, and the browser, beside PostgreSQL: each program with the package of Debian's that has it.
-SERVERS := prometheus:prometheus promtool:prometheus prometheus-alertmanager:prometheus-alertmanager amtool:prometheus-alertmanager chromium:chromium
+SERVERS := prometheus:prometheus promtool:prometheus prometheus-alertmanager:prometheus-alertmanager amtool:prometheus-alertmanager chromium:chromium redis-server:redis-server
 PIP_TOOLS := pip-tools==7.6.2
 PIP_AUDIT := pip-audit==2.10.1
 # The orchestrators that sensors and a query are tested in. The build of dbt-core 1.12 fetches one more file from elsewhere.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from random import getrandbits
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from hopwatch.probes.contract.ids import UuidId
 from hopwatch.probes.values import IdFormat, TimeUnit, build_id_reader, build_time_reader
@@ -19,8 +19,12 @@ read_id: Final = build_id_reader(IdFormat.AUTO)
 read_time: Final = build_time_reader(TimeUnit.US)
 """Return the event time in the value of its header, µs since 1970; a ValueError if there is none."""
 
-HeadersLike = Mapping[str, object] | Iterable[tuple[str, object]]
-"""Headers as Kafka clients take and return them: names may repeat, values are bytes, text or None."""
+_NAMES: Final[Mapping[str | bytes, str]] = {
+    form: name for name in (ID_HEADER, TIME_HEADER) for form in (name, name.encode())
+}
+
+HeadersLike = Mapping[Any, object] | Iterable[tuple[Any, object]]
+"""Headers as clients take and return them: names are text or bytes and may repeat, values are bytes, text or None."""
 
 
 class MessageIdentity(NamedTuple):
@@ -39,8 +43,8 @@ def parse_headers(headers: HeadersLike | None) -> MessageIdentity | None:
     if not headers:
         return None
     pairs = headers.items() if isinstance(headers, Mapping) else headers
-    # The last header of a name counts: a service that marks a message anew appends its own.
-    found = {name: value for name, value in pairs if name in (ID_HEADER, TIME_HEADER)}
+    # The last header of a name counts: a service that marks a message anew appends its own. Some clients return bytes.
+    found = {_NAMES[name]: value for name, value in pairs if name in _NAMES}
     if not found:
         return None
     if len(found) == 1:

@@ -46,7 +46,9 @@ def instrument(  # noqa: PLR0913 - what can be chosen, all but the client by nam
     AIOKafkaProducer or an AIOKafkaConsumer.
     """
     stamping = probe or Probe(stream or "", node or "", sink, clock=clock)
-    marker = MessageMarker(stamping, "aiokafka", origin=origin, ignores=ignore_unmarked, clock=clock)
+    marker = MessageMarker(
+        stamping, "aiokafka", origin=origin, ignores=ignore_unmarked, advice="headers=message.headers", clock=clock
+    )
     if isinstance(client, AIOKafkaProducer):
         return cast("Client", _InstrumentedProducer(client, marker))
     marker.note_consumer()
@@ -77,7 +79,7 @@ class _InstrumentedProducer(_Instrumented):
             try:
                 headers = kwargs.get("headers")
                 # Read once only, for it may be an iterator.
-                found, kwargs["headers"] = self._marker.mark(headers and list(headers), "headers=message.headers")
+                found, kwargs["headers"] = self._marker.mark(headers and list(headers))
             except Exception:  # noqa: BLE001 - what we cannot do is not the host's trouble
                 self._marker.fail()
         future = await self._client.send(*args, **kwargs)
@@ -134,7 +136,4 @@ class _InstrumentedConsumer(_Instrumented):
         return message
 
     def _stamp_arrival(self, message: Any) -> None:  # noqa: ANN401 - a record of any types
-        try:
-            self._marker.stamp_arrival(message.headers, message.topic, {PARTITION_LABEL: message.partition})
-        except Exception:  # noqa: BLE001 - what we cannot do is not the host's trouble
-            self._marker.fail()
+        self._marker.stamp_arrival(message.headers, message.topic, {PARTITION_LABEL: message.partition})

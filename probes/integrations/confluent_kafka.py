@@ -66,7 +66,14 @@ def instrument(  # noqa: PLR0913 - what can be chosen, all but the client by nam
         clock: a clock, for tests.
     """
     stamping = probe or Probe(stream or "", node or "", sink, clock=clock)
-    marker = MessageMarker(stamping, "confluent-kafka", origin=origin, ignores=ignore_unmarked, clock=clock)
+    marker = MessageMarker(
+        stamping,
+        "confluent-kafka",
+        origin=origin,
+        ignores=ignore_unmarked,
+        advice="headers=message.headers()",
+        clock=clock,
+    )
     if isinstance(client, Producer):
         return cast("Client", _InstrumentedProducer(client, marker, on_delivery))
     marker.note_consumer()
@@ -139,7 +146,7 @@ class _InstrumentedProducer(_Instrumented):
         if headers is not None and not isinstance(headers, dict):
             # Read once only, for it may be an iterator.
             headers = named["headers"] = list(headers)
-        found, marked = self._marker.mark(headers, "headers=message.headers()")
+        found, marked = self._marker.mark(headers)
         if found is None:
             return named
         named["headers"] = marked

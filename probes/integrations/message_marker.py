@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Any, Final
 
 from hopwatch.probes import Probe, message_headers
@@ -19,24 +20,28 @@ _consuming: set[tuple[str, str]] = set()
 
 
 class MessageMarker:
-    """Marker of the messages of one client: sets headers where messages are made, and reads them everywhere else."""
+    """Marker of the messages of one client: sets headers where messages are made, and reads them everywhere else.
 
-    def __init__(
+    Nothing of it raises: a message that it cannot mark or read counts as one that was missed.
+    """
+
+    def __init__(  # noqa: PLR0913 - what can be chosen
         self,
         probe: Probe,
         client: str,
         *,
         origin: bool | None = None,
         ignores: bool = False,
+        advice: str = "the headers of the message",
         clock: Clock | None = None,
     ) -> None:
-        """Set the probe, and the name of the client, for the log.
+        """Set the probe, and for the log the name of the client, and by which argument headers are passed on.
 
         ``origin`` says whether messages are made here, None that they are unless a client of the same stream and node
         consumes in this process. Messages without headers are not missed if it ``ignores`` them.
         """
         self.probe, self.origin = probe, origin
-        self._client, self._ignores, self._clock = client, ignores, clock or SystemClock()
+        self._client, self._ignores, self._advice, self._clock = client, ignores, advice, clock or SystemClock()
         self._stream_and_node = probe.stream, probe.node
         self._logged = OncePerCause()
 
@@ -44,33 +49,42 @@ class MessageMarker:
         """Note that messages of this stream are consumed at this node, in this process."""
         _consuming.add(self._stream_and_node)
 
-    def mark(self, headers: HeadersLike | None, advice: str) -> tuple[MessageIdentity | None, HeadersLike | None]:
-        """Return who a message is that is sent, and its headers; None if it cannot be stamped, which is counted."""
+    def mark(self, headers: HeadersLike | None) -> tuple[MessageIdentity | None, HeadersLike | None]:
+        """Return the identity of a message that is sent, and the headers to send it with.
+
+        The identity is for its stamp ``out``, and None where the message cannot be stamped.
+        """
         try:
             found = message_headers.parse_headers(headers)
+            if found is not None:
+                return found, headers
+            # Checked at each message: the consumer may be instrumented later than the producer.
+            if not (self._stream_and_node not in _consuming if self.origin is None else self.origin):
+                self.miss(UNMARKED, f"it has no marks: forward them with {self._advice}, or say origin=True")
+                return None, headers
+            made, added = message_headers.build_headers(self._clock.wall_ns() // 1_000)
+            return made, [*(headers.items() if isinstance(headers, Mapping) else headers or ()), *added]
         except ValueError as error:
             self.miss(BAD_MARKS, str(error))
-            return None, headers
-        if found is not None:
-            return found, headers
-        # Checked at each message: the consumer may be instrumented later than the producer.
-        if not (self._stream_and_node not in _consuming if self.origin is None else self.origin):
-            self.miss(UNMARKED, f"it has no marks: forward them with {advice}, or say origin=True")
-            return None, headers
-        made, added = message_headers.build_headers(self._clock.wall_ns() // 1_000)
-        return made, [*(headers.items() if isinstance(headers, dict) else headers or ()), *added]
+        except Exception:  # noqa: BLE001 - what we cannot do is not the host's trouble
+            self.fail()
+        return None, headers
 
-    def stamp_arrival(self, headers: HeadersLike | None, topic: object, labels: dict[str, object] | None) -> None:
+    def stamp_arrival(
+        self, headers: HeadersLike | None, topic: object, labels: Mapping[str, object] | None = None
+    ) -> None:
         """Stamp ``in`` of a message that was received by a topic."""
         try:
             found = message_headers.parse_headers(headers)
         except ValueError as error:
             self.miss(BAD_MARKS, f"{error}: it came by the topic {topic}")
-            return
-        if found is None:
-            self.miss(UNMARKED, f"it came without marks by the topic {topic}: does its producer mark?")
+        except Exception:  # noqa: BLE001 - as above
+            self.fail()
         else:
-            self.probe.arrived(*found, labels=labels)
+            if found is None:
+                self.miss(UNMARKED, f"it came without marks by the topic {topic}: does its producer mark?")
+            else:
+                self.probe.arrived(*found, labels=labels)
 
     def fail(self) -> None:
         """Count a message that an error has kept from being stamped; the host has none of it."""

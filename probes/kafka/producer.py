@@ -39,10 +39,10 @@ class ReplaceableProducer:
             KafkaException: the client cannot be made.
         """
         # Tracers replace the class in confluent_kafka: records of probes are no messages of the service.
-        from confluent_kafka.cimpl import Producer  # noqa: PLC0415 - a probe that spools does without it
+        from confluent_kafka import cimpl  # noqa: PLC0415 - a probe that spools does without it
 
         if self.current is None:
-            self.current = Producer(self._build_config() | {"error_cb": self.on_error}, logger=self._log)
+            self.current = cimpl.Producer(self._build_config() | {"error_cb": self.on_error}, logger=self._log)
             self.has_given_up = False
             _keep_alive(self.current)
         return self.current

@@ -166,6 +166,7 @@ SERVERS = {
     "prometheus-alertmanager": "prometheus-alertmanager",
     "amtool": "prometheus-alertmanager",
     "chromium": "chromium",
+    "redis-server": "redis-server",
 }
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import sys
 
+import confluent_kafka
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, cimpl
+from opentelemetry.instrumentation.confluent_kafka import ConfluentKafkaInstrumentor
 
 from hopwatch.probes.kafka.producer import PURGE_S, ReplaceableProducer
 
@@ -127,3 +129,16 @@ def test_a_client_lives_until_it_is_discarded(made: list[tuple[Client, dict[str,
     before = sys.getrefcount(client)
     producer.discard()
     assert sys.getrefcount(client) == before - 2
+
+
+def test_a_tracer_of_the_service_does_not_trace_our_records() -> None:
+    """Instrumentations replace the class of the client; its own one is taken."""
+    instrumentor = ConfluentKafkaInstrumentor()
+    instrumentor.instrument()
+    try:
+        assert confluent_kafka.Producer is not cimpl.Producer
+        producer = ReplaceableProducer(lambda: {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}, LOG)
+        assert type(producer.get()) is cimpl.Producer
+        producer.discard()
+    finally:
+        instrumentor.uninstrument()
