@@ -71,17 +71,7 @@ class _InstrumentedProducer(_Instrumented):
 
     async def send(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the client takes and gives them
         """Add headers, send, and stamp ``out`` on delivery."""
-        named = dict(zip(_SEND_ARGUMENTS, args, strict=False))
-        found = None
-        # A mistake of the host is explained better by the client's own error.
-        if len(args) <= len(_SEND_ARGUMENTS) and not named.keys() & kwargs.keys():
-            args, kwargs = (), named | kwargs
-            try:
-                headers = kwargs.get("headers")
-                # Read once only, for it may be an iterator.
-                found, kwargs["headers"] = self._marker.mark(headers and list(headers))
-            except Exception:  # noqa: BLE001 - what we cannot do is not the host's trouble
-                self._marker.fail()
+        found, args, kwargs = self._mark_arguments(_SEND_ARGUMENTS, args, kwargs)
         future = await self._client.send(*args, **kwargs)
         if found is not None:
             future.add_done_callback(partial(_stamp_delivery, self.hopwatch_probe, found))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from hopwatch.probes import Probe, message_headers
@@ -121,3 +121,23 @@ class ClientProxy:
     def __repr__(self) -> str:
         """Return the text of the client."""
         return repr(self._client)
+
+    def _mark_arguments(
+        self, names: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[MessageIdentity | None, tuple[Any, ...], dict[str, Any]]:
+        """Return the identity of a message that is sent, and the arguments of the call with its headers among them."""
+        named = dict(zip(names, args, strict=False))
+        if len(args) > len(names) or named.keys() & kwargs.keys():
+            # A mistake of the host is explained better by the client's own error.
+            return None, args, kwargs
+        named |= kwargs
+        headers = named.get("headers")
+        if headers is not None:
+            try:
+                # Read once only, for it may be an iterator.
+                headers = list(headers)
+            except TypeError:
+                self._marker.fail()
+                return None, args, kwargs
+        found, named["headers"] = self._marker.mark(headers)
+        return found, (), named
