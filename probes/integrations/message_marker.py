@@ -72,8 +72,8 @@ class MessageMarker:
 
     def stamp_arrival(
         self, headers: HeadersLike | None, topic: object, labels: Mapping[str, object] | None = None
-    ) -> None:
-        """Stamp ``in`` of a message that was received by a topic."""
+    ) -> MessageIdentity | None:
+        """Stamp ``in`` of a message that was received by a topic, and return its identity; None if it has none."""
         try:
             found = message_headers.parse_headers(headers)
         except ValueError as error:
@@ -85,6 +85,8 @@ class MessageMarker:
                 self.miss(UNMARKED, f"it came without marks by the topic {topic}: does its producer mark?")
             else:
                 self.probe.arrived(*found, labels=labels)
+            return found
+        return None
 
     def fail(self) -> None:
         """Count a message that an error has kept from being stamped; the host has none of it."""
