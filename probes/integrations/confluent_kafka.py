@@ -118,15 +118,13 @@ class _InstrumentedProducer(_Instrumented):
 
     def produce(self, topic: str, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as the client takes them
         """Add headers, produce, and stamp ``out`` on delivery."""
-        try:
-            changed = self._with_headers(args, kwargs)
-        except Exception:  # noqa: BLE001 - what we cannot do is not the host's trouble
-            self._marker.fail()
-            changed = None
-        if changed is None:
-            self._client.produce(topic, *args, **kwargs)
-        else:
-            self._client.produce(topic, **changed)
+        found, args, kwargs = self._mark_arguments(self._names, args, kwargs)
+        if found is not None:
+            theirs = kwargs.get("on_delivery") or self._default_report
+            if "callback" in self._names:
+                theirs = kwargs.pop("callback", None) or theirs
+            kwargs["on_delivery"] = _DeliveryReport(self.hopwatch_probe, found, theirs)
+        self._client.produce(topic, *args, **kwargs)
 
     def produce_batch(self, topic: str, messages: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as above
         """Produce a batch, unstamped: the client sends batches without headers."""
@@ -134,27 +132,6 @@ class _InstrumentedProducer(_Instrumented):
         for _ in range(queued if isinstance(queued, int) else 0):
             self._marker.miss(UNMARKED, "produce_batch sends no headers: use produce")
         return queued
-
-    def _with_headers(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the arguments with headers and our delivery callback; None to leave them as they are."""
-        named = dict(zip(self._names, args, strict=False))
-        if len(args) > len(self._names) or named.keys() & kwargs.keys():
-            # A mistake of the host; the client's own error explains it better.
-            return None
-        named |= kwargs
-        headers = named.get("headers")
-        if headers is not None and not isinstance(headers, dict):
-            # Read once only, for it may be an iterator.
-            headers = named["headers"] = list(headers)
-        found, marked = self._marker.mark(headers)
-        if found is None:
-            return named
-        named["headers"] = marked
-        theirs = named.get("on_delivery") or self._default_report
-        if "callback" in self._names:
-            theirs = named.pop("callback", None) or theirs
-        named["on_delivery"] = _DeliveryReport(self.hopwatch_probe, found, theirs)
-        return named
 
 
 class _DeliveryReport:

@@ -52,9 +52,12 @@ class MessageMarker:
     def mark(self, headers: HeadersLike | None) -> tuple[MessageIdentity | None, HeadersLike | None]:
         """Return the identity of a message that is sent, and the headers to send it with.
 
-        The identity is for its stamp ``out``, and None where the message cannot be stamped.
+        The identity is for its stamp ``out``, and None where the message cannot be stamped. Pairs are read once, and
+        returned as a list.
         """
         try:
+            if headers is not None and not isinstance(headers, Mapping):
+                headers = list(headers)
             found = message_headers.parse_headers(headers)
             if found is not None:
                 return found, headers
@@ -133,13 +136,5 @@ class ClientProxy:
             # A mistake of the host is explained better by the client's own error.
             return None, args, kwargs
         named |= kwargs
-        headers = named.get("headers")
-        if headers is not None:
-            try:
-                # Read once only, for it may be an iterator.
-                headers = list(headers)
-            except TypeError:
-                self._marker.fail()
-                return None, args, kwargs
-        found, named["headers"] = self._marker.mark(headers)
+        found, named["headers"] = self._marker.mark(named.get("headers"))
         return found, (), named
