@@ -76,12 +76,14 @@ def start(folder: Path, service: str, script: str, *arguments: str, **variables:
     path = folder / f"{service}.py"
     path.write_text(script)
     own = {"OTEL_SERVICE_NAME": service, "HOPWATCH_SINK": f"spool:{folder / 'spool'}"}
-    return subprocess.Popen(
-        [str(LAUNCHER), sys.executable, str(path), *arguments],
-        env=os.environ | TRACED | own | variables,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    with (folder / f"{service}.out").open("w") as out:
+        return subprocess.Popen(
+            [str(LAUNCHER), sys.executable, str(path), *arguments],
+            env=os.environ | TRACED | own | variables,
+            stdout=out,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
 
 def run_pipeline(kafka: Kafka, folder: Path, name: str, **variables: str) -> dict[str, dict[str, Any]]:
@@ -148,3 +150,22 @@ def test_messages_that_are_not_sampled_are_not_lost(kafka: Kafka, tmp_path: Path
         windows = found[f"sampled-{name}"]["windows"]
         assert 0 < count_windows(windows, "known") < MESSAGES / 2
         assert count_windows(windows, "lost_lower") == count_windows(windows, "lost_upper") <= skipped
+
+
+@pytest.mark.usefixtures("early_in_a_minute")
+def test_spans_that_an_sdk_drops_are_no_messages(kafka: Kafka, tmp_path: Path) -> None:
+    """With room for one span in its queue most of them go; the lost messages are the same."""
+    dropping = {
+        "OTEL_TRACES_EXPORTER": "console",
+        "OTEL_BSP_MAX_QUEUE_SIZE": "1",
+        "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "1",
+    }
+    found = run_pipeline(kafka, tmp_path, "dropped", **dropping)
+    assert (tmp_path / "shop.out").read_text().count('"name": "dropped-orders send"') < MESSAGES / 2
+    assert {window["verdict"] for window in found["dropped-orders"]["windows"]} == {"CLEAN"}
+    windows = found["dropped-routed"]["windows"]
+    assert [count_windows(windows, name) for name in ("known", "lost_lower", "lost_upper")] == [
+        MESSAGES,
+        SKIPPED,
+        SKIPPED,
+    ]
