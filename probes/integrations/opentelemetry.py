@@ -124,6 +124,7 @@ class HopwatchPropagator(TextMapPropagator):
         self._probes: dict[str, Probe] = {}
         self._sent = _SentMessages(self._find_probe)
         self._watched: TracerProvider | None = None
+        self._environment: Resource | None = None
         self._seed, self._numbers = _SEED, count()
         self._logged = OncePerCause()
 
@@ -149,7 +150,7 @@ class HopwatchPropagator(TextMapPropagator):
             _remove_marks(carrier, marks)
             span = trace.get_current_span(context)
             destination = self._read_destination(span) if isinstance(span, Span) else None
-            if destination is None or not self._watch_spans():
+            if destination is None or self._read_service() is None or not self._watch_spans():
                 return
             spanned = span.get_span_context()
             # A span may send several messages.
@@ -193,11 +194,8 @@ class HopwatchPropagator(TextMapPropagator):
         found = self._probes.get(destination)
         if found is not None:
             return found
-        attributes = (getattr(self._provider, "resource", None) or Resource.create()).attributes
-        service = attributes.get("service.name")
-        if not isinstance(service, str) or not NAME_PATTERN.fullmatch(service) or service.startswith(UNNAMED_SERVICE):
-            got = f"1 to 128 of the characters A-Za-z0-9._-, got {service!r:.160}"
-            self._warn(f"no message is stamped, as the service has no name: set OTEL_SERVICE_NAME to {got}")
+        service, attributes = self._read_service(), self._resource.attributes
+        if service is None:
             return None
         if len(self._probes) >= MAX_ANNOUNCED:
             self._warn(f"messages of more than {MAX_ANNOUNCED:,} destinations are not stamped")
@@ -217,6 +215,25 @@ class HopwatchPropagator(TextMapPropagator):
             )
             started.end(bye=False)
         return kept
+
+    @property
+    def _resource(self) -> Resource:
+        """The resource of the provider; that of the environment before there is one."""
+        found = getattr(self._provider, "resource", None)
+        if isinstance(found, Resource):
+            return found
+        if self._environment is None:
+            self._environment = Resource.create()
+        return self._environment
+
+    def _read_service(self) -> str | None:
+        """Return the name of the service; None where it cannot be that of a node."""
+        name = self._resource.attributes.get("service.name")
+        if isinstance(name, str) and NAME_PATTERN.fullmatch(name) and not name.startswith(UNNAMED_SERVICE):
+            return name
+        got = f"1 to 128 of the characters A-Za-z0-9._-, got {name!r:.160}"
+        self._warn(f"no message is stamped, as the service has no name: set OTEL_SERVICE_NAME to {got}")
+        return None
 
     def _read_destination(self, span: Span) -> str | None:
         """Return the destination of a producer span that is recorded; None where its messages are not stamped."""

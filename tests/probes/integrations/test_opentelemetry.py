@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import time
 from collections.abc import Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -19,6 +20,7 @@ from opentelemetry.trace import SpanKind
 
 from hopwatch.integrations.opentelemetry import HopwatchPropagator
 from hopwatch.probes.contract.batch import Batch
+from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.integrations import opentelemetry
 from hopwatch.probes.integrations.opentelemetry import MESSAGE_HEADER, MessageMark
 from hopwatch.probes.integrations.propagator_entry import load_propagator
@@ -145,14 +147,25 @@ def test_a_destination_that_is_no_name_of_a_stream_is_told(caplog: pytest.LogCap
 
 @pytest.mark.parametrize("name", [None, "unknown_service:python", "my shop", "x" * 129])
 def test_a_service_without_a_name_is_told(name: str | None, caplog: pytest.LogCaptureFixture) -> None:
-    """Messages of the service are marked, but nothing expects them."""
+    """Nothing that it sends is marked, and nothing that it receives is stamped."""
     shop, headers = TracedService(name), [(MESSAGE_HEADER, MARK.format().encode())]
-    shop.send("orders")
+    assert shop.send("orders") == []
     shop.receive(headers)
     assert shop.sinks == []
     (record,) = caplog.records
     told = "no message is stamped, as the service has no name: set OTEL_SERVICE_NAME to 1 to 128 of the characters A-Z"
     assert record.getMessage().startswith(told)
+
+
+def test_before_there_is_a_provider_the_environment_names_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message that is received may be the first thing that happens."""
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "billing")
+    sink = MemorySink()
+    propagator = HopwatchPropagator(sink)
+    for _ in range(2):
+        propagator.extract([(MESSAGE_HEADER, MARK._replace(event_us=time.time_ns() // 1_000).format())])
+    propagator.close()
+    assert {decode(record).node for record in sink.records} == {"billing"}
 
 
 def test_what_is_known_of_a_service_is_a_label() -> None:
@@ -304,7 +317,9 @@ def test_messages_of_a_further_destination_are_unknown_and_not_lost(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Another instance of the service stamps the same destination, and has not seen them."""
-    shop, first, second = (TracedService(name, at_us(10)) for name in ("shop", "billing", "billing"))
+    # Instances of one process are told apart by when they began.
+    begun = (("shop", 10), ("billing", 10), ("billing", 11))
+    shop, first, second = (TracedService(name, at_us(second)) for name, second in begun)
     first.receive(shop.send("orders"))
     monkeypatch.setattr(opentelemetry, "MAX_DESTINATIONS", 0)
     second.receive(shop.send("orders"))
