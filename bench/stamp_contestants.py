@@ -12,11 +12,13 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from confluent_kafka import Producer
 from opentelemetry.instrumentation.confluent_kafka import ConfluentKafkaInstrumentor
 from opentelemetry.propagate import set_global_textmap
 from opentelemetry.propagators.composite import CompositePropagator
@@ -29,6 +31,7 @@ from prometheus_client import CollectorRegistry, Histogram
 from bench.contestant import Json
 from bench.truth import WrongResultError
 from hopwatch import Probe
+from hopwatch.integrations.confluent_kafka import instrument
 from hopwatch.integrations.opentelemetry import HopwatchPropagator
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.limits import ID_BYTES, NOT_STAMPED
@@ -145,6 +148,31 @@ def traced(folder: Path, rounds: int = ROUNDS // 4) -> Json:
     ours.close()
     check_kept("Hopwatch's propagator", 2 * (WARMING + rounds) * CALLS, stamps_in(sink.records))
     return told
+
+
+def confluent_kafka(folder: Path, rounds: int = ROUNDS // 4) -> Json:
+    """Produce to a broker that librdkafka simulates: by a bare client, and by one that is instrumented."""
+    del folder
+    sink = MemorySink()
+    probe = Probe("bench", "n0", sink)
+    told: Json = {}
+    for name in ("bare produce", "stamped produce"):
+        client = Producer({"test.mock.num.brokers": 1, "log_level": 0})
+        producer = client if name == "bare produce" else instrument(client, probe=probe, origin=True)
+        told[name] = measure(partial(_produce, producer), CALLS, partial(_settle, producer, probe), rounds)
+    probe.close()
+    check_kept("the instrumented client", (WARMING + rounds) * CALLS, stamps_in(sink.records))
+    return told
+
+
+def _produce(producer: Producer) -> None:
+    for _ in range(CALLS):
+        producer.produce("bench", b"value", b"key")
+
+
+def _settle(producer: Producer, probe: Probe) -> None:
+    producer.flush()
+    probe.flush()
 
 
 class _SilentClient:

@@ -25,6 +25,7 @@ _CONTESTANTS: Final = {
     "ours": "Hopwatch",
     "opentelemetry": "OpenTelemetry SDK",
     "traced": "OpenTelemetry SDK, confluent-kafka",
+    "confluent_kafka": "confluent-kafka",
     "datadog": "ddtrace data streams",
     "prometheus": "prometheus_client",
 }
@@ -38,6 +39,8 @@ _CALLS: Final = {
     "traced receive": ("a message received, traced", None),
     "stamped send": ("a message sent, traced and stamped by HopwatchPropagator", None),
     "stamped receive": ("a message received, traced and stamped", None),
+    "bare produce": ("produce", None),
+    "stamped produce": ("produce, instrumented", None),
     "consume": ("set_consume_checkpoint", None),
     "produce": ("set_produce_checkpoint", None),
     "observe": ("Histogram.observe", None),

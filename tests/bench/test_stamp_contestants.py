@@ -21,6 +21,7 @@ from hopwatch.testing import MemorySink
         (stamp_contestants.ours, {"arrived", "departed", "passing", "arrays"}),
         (stamp_contestants.opentelemetry, {"span"}),
         (stamp_contestants.traced, {"traced send", "traced receive", "stamped send", "stamped receive"}),
+        (stamp_contestants.confluent_kafka, {"bare produce", "stamped produce"}),
         (stamp_contestants.prometheus, {"observe"}),
     ],
 )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import struct
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, TimeoutError, expect
 
 from hopwatch.cli.main import main
 from hopwatch.monitor.results import Verdict, WindowResult
@@ -19,6 +20,8 @@ from tests.support.examples import soak_after
 from tests.support.windows import lag, window
 from tests.support.workspace import Workspace
 
+DOWNLOADS_WITHIN_MS: Final = 30_000
+TRIES: Final = 4
 PNG: Final = b"\x89PNG\r\n\x1a\n"
 CHARTS: Final = '.hw-live svg, [data-testid="stEChartsChart"]'
 WITH_TOOLS: Final = 'xpath=ancestor::*[.//*[@data-testid="stElementToolbar"] or .//*[@class="hw-live-png"]][1]'
@@ -92,12 +95,14 @@ def opened(browser: Browser, url: str, scheme: Any = "light") -> Page:  # noqa: 
 
 def saved(page: Page, button: Locator) -> tuple[str, bytes]:
     """Return name and content of the file that a click downloads."""
-    with page.expect_download() as coming:
-        # As with keys alone; what a chart offers to a mouse is there while it is over the chart.
-        button.focus()
-        page.keyboard.press("Enter")
-    path = coming.value.path()
-    return coming.value.suggested_filename, path.read_bytes()
+    for _ in range(TRIES):
+        # A page that is drawn anew at that moment takes the file back: whoever wants it presses again.
+        with suppress(TimeoutError), page.expect_download(timeout=DOWNLOADS_WITHIN_MS) as coming:
+            # As with keys alone; what a chart offers to a mouse is there while it is over the chart.
+            button.focus()
+            page.keyboard.press("Enter")
+            return coming.value.suggested_filename, coming.value.path().read_bytes()
+    pytest.fail("nothing was downloaded")
 
 
 def test_the_numbers_of_every_chart_are_a_file(browser: Browser, url: str) -> None:
