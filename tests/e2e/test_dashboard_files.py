@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, TimeoutError, expect
+from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import TimeoutError as PageTimeoutError
 
 from hopwatch.cli.main import main
 from hopwatch.monitor.results import Verdict, WindowResult
@@ -97,7 +98,7 @@ def saved(page: Page, button: Locator) -> tuple[str, bytes]:
     """Return name and content of the file that a click downloads."""
     for _ in range(TRIES):
         # A page that is drawn anew at that moment takes the file back: whoever wants it presses again.
-        with suppress(TimeoutError), page.expect_download(timeout=DOWNLOADS_WITHIN_MS) as coming:
+        with suppress(PageTimeoutError), page.expect_download(timeout=DOWNLOADS_WITHIN_MS) as coming:
             # As with keys alone; what a chart offers to a mouse is there while it is over the chart.
             button.focus()
             page.keyboard.press("Enter")
