@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -90,7 +91,8 @@ def test_on_a_terminal_they_are_read_again_until_ctrl_c(
             raise KeyboardInterrupt
         save_recent(workspace.store_url, recent_figures())
 
-    monkeypatch.setattr("time.sleep", wait)
+    # Other threads of this process may sleep, too.
+    monkeypatch.setattr(top, "time", SimpleNamespace(sleep=wait))
     monkeypatch.setattr(console, "stdout", lambda: Console(force_terminal=True, width=120, legacy_windows=False))
     assert workspace.run("top", "--stream", "orders", "--every", "3") == 0
     told = capsys.readouterr().out

@@ -18,7 +18,7 @@ from hopwatch.probes.contract.batch import Batch
 from hopwatch.probes.integrations.opentelemetry import MESSAGE_HEADER
 from hopwatch.probes.testing import batch_observations
 from tests.support.examples import examples
-from tests.support.traced_service import TracedService
+from tests.support.traced_service import TracedService, close_services
 
 SERVICES: Final = ("shop", "router", "billing")
 TOPICS: Final = ("orders", "routed")
@@ -88,7 +88,9 @@ class World:
 
     def close(self) -> dict[str, list[Batch]]:
         """End all services, and return what their probes have sent."""
-        return {name: service.close() for name, service in self.services.items()}
+        found = {name: service.close() for name, service in self.services.items()}
+        close_services()
+        return found
 
 
 def stamped(batches: list[Batch], side: str) -> dict[str, set[bytes]]:
@@ -128,6 +130,7 @@ def test_the_messages_that_are_missing_are_those_that_did_not_arrive(sent: list[
         if arrives:
             billing.receive(headers)
     left, arrived = stamped(shop.close(), "out"), stamped(billing.close(), "in")
+    close_services()
     counts = Counter(sent)
     for topic in TOPICS:
         assert len(left[topic]) == counts[topic, True] + counts[topic, False]

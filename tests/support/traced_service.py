@@ -24,6 +24,7 @@ from tests.support.spool import at_us
 from tests.support.workspace import Workspace
 
 _PROCESSES: Final = count(1)
+_opened: list[TracedService] = []
 
 
 class TracedService:
@@ -39,6 +40,7 @@ class TracedService:
         self.propagator = HopwatchPropagator(SinkOpener(self._open), provider=self.provider, clock=self.clock)
         # Each service is a process of its own.
         self.propagator._seed = next(_PROCESSES)
+        _opened.append(self)
 
     def _open(self, _: str) -> MemorySink:
         self.sinks.append(MemorySink())
@@ -68,6 +70,12 @@ class TracedService:
         return [decode(record) for sink in self.sinks for record in sink.records]
 
 
+def close_services() -> None:
+    """End all services: the threads of their probes would go on beside later tests."""
+    while _opened:
+        _opened.pop().propagator.close()
+
+
 TRACED_CONFIGURATION: Final = """
 [transport]
 url = "spool:./spool"
@@ -89,4 +97,5 @@ def lose_one_of_two(folder: Path) -> tuple[Workspace, str]:
     billing.receive(shop.send("orders"))
     ((_, value),) = shop.send("orders")
     records = [*shop.close(), *billing.close()]
+    close_services()
     return Workspace(folder).configure(TRACED_CONFIGURATION).watch(*records), MessageMark.parse(value).message_id

@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -28,10 +28,17 @@ from hopwatch.probes.testing import batch_observations
 from hopwatch.testing import EPOCH_US, MemorySink, Observation, id_bytes
 from tests.support.report import reported
 from tests.support.spool import at_us
-from tests.support.traced_service import TRACED_CONFIGURATION, TracedService
+from tests.support.traced_service import TRACED_CONFIGURATION, TracedService, close_services
 from tests.support.workspace import Workspace
 
 MARK = MessageMark("0badcafe", EPOCH_US, "orders", "order 7")
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    """End all services with the test."""
+    yield
+    close_services()
 
 
 def stamps(service: TracedService) -> list[tuple[str, str, Observation]]:
