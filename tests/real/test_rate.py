@@ -75,10 +75,10 @@ def test_a_router_that_waits_is_what_saturates(stream: RatedStream) -> None:
         assert done.returncode == 0, done.stderr
         (run,) = json.loads(done.stdout)["runs"]
         saturation = run["saturation"]
-        if saturation is not None and run["rating_per_s"] >= 25:
+        if saturation is not None and run["rating_per_s"] >= 25 and saturation["node"] == "router":
             break
         # On a busy machine a step that is too fast may be void, as its sender was late, or undecided: none has failed;
-        # and one of a rate that the router can take may fail.
+        # one of a rate that the router can take may fail, and the receiver may be held back more than the router.
         states = {step["state"] for step in run["repeats"][0]["steps"]}
         assert saturation is not None or states & {"void", "undecided"}
     assert 25 <= run["rating_per_s"] <= 50
