@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, Self
 
@@ -14,7 +13,6 @@ from hopwatch.integrations.aiokafka import instrument
 from hopwatch.probes import Probe, message_headers
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.ids import id_bytes
-from hopwatch.probes.integrations import message_marker
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, Observation, observations
 from tests.support.drops import drops
 
@@ -85,31 +83,6 @@ class Receiver(AIOKafkaConsumer):  # type: ignore[misc]  # as above
         if not self.messages:
             raise StopAsyncIteration
         return self.messages.pop(0)
-
-
-@pytest.fixture(autouse=True)
-def _no_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no consumer of another test decide who makes messages."""
-    monkeypatch.setattr(message_marker, "_consuming", set())
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    """Return a clock set by hand."""
-    return ManualClock()
-
-
-@pytest.fixture
-def sink() -> MemorySink:
-    """Return a sink that keeps what it gets."""
-    return MemorySink()
-
-
-@pytest.fixture
-def probe(clock: ManualClock, sink: MemorySink) -> Iterator[Probe]:
-    """Yield a probe whose thread finds nothing due."""
-    with Probe("orders", "router", sink, clock=clock, flush_every_s=1e6, heartbeat_every_s=1e6) as opened:
-        yield opened
 
 
 def said(probe: Probe, sink: MemorySink) -> list[Observation]:

@@ -22,24 +22,6 @@ ARRIVED = Observation(id_bytes("order 7"), EPOCH_US, EPOCH_US + 1_000_000, None)
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    """Return a clock set by hand."""
-    return ManualClock()
-
-
-@pytest.fixture
-def sink() -> MemorySink:
-    """Return a sink that keeps what it gets."""
-    return MemorySink()
-
-
-@pytest.fixture
-def probe(clock: ManualClock, sink: MemorySink) -> Probe:
-    """Return a probe whose thread finds nothing due."""
-    return Probe("orders", "intake", sink, clock=clock, flush_every_s=1e6, heartbeat_every_s=1e6)
-
-
-@pytest.fixture
 def app(clock: ManualClock) -> FastAPI:
     """Return an app whose answers take half a second."""
     made = FastAPI()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from confluent_kafka import KafkaError, Producer
 from hopwatch.probes import Probe, message_headers
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.ids import id_bytes
-from hopwatch.probes.integrations import message_marker
 from hopwatch.probes.integrations.confluent_kafka import instrument
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, Observation, observations
 from tests.probes.integrations.clients import Letter, Receiver, Sender, SerializingSender
@@ -20,31 +18,6 @@ from tests.support.raw_producer import raw_cluster
 
 MARKED = [("hopwatch-id", b"order 7"), ("hopwatch-time", b"%d" % EPOCH_US)]
 REFUSED = KafkaError(KafkaError._MSG_TIMED_OUT)
-
-
-@pytest.fixture(autouse=True)
-def _no_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no consumer of another test decide who makes messages."""
-    monkeypatch.setattr(message_marker, "_consuming", set())
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    """Return a clock set by hand."""
-    return ManualClock()
-
-
-@pytest.fixture
-def sink() -> MemorySink:
-    """Return a sink that keeps what it gets."""
-    return MemorySink()
-
-
-@pytest.fixture
-def probe(clock: ManualClock, sink: MemorySink) -> Iterator[Probe]:
-    """Yield a probe whose thread finds nothing due."""
-    with Probe("orders", "router", sink, clock=clock, flush_every_s=1e6, heartbeat_every_s=1e6) as opened:
-        yield opened
 
 
 def said(probe: Probe, sink: MemorySink) -> list[Observation]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, Self
 
@@ -13,7 +12,6 @@ from kafka.future import Future
 from hopwatch.integrations.kafka_python import instrument
 from hopwatch.probes import Probe, message_headers
 from hopwatch.probes.contract.ids import id_bytes
-from hopwatch.probes.integrations import message_marker
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, Observation, observations
 from tests.support.drops import drops
 
@@ -72,26 +70,6 @@ class Receiver(KafkaConsumer):  # type: ignore[misc]  # as above
     def __exit__(self, *_: object) -> None:
         """Close."""
         self.messages = []
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    """Return a clock set by hand."""
-    return ManualClock()
-
-
-@pytest.fixture
-def sink() -> MemorySink:
-    """Return a sink that keeps what it gets."""
-    return MemorySink()
-
-
-@pytest.fixture
-def probe(clock: ManualClock, sink: MemorySink, monkeypatch: pytest.MonkeyPatch) -> Iterator[Probe]:
-    """Yield a probe whose thread finds nothing due; no consumer of another test decides who makes messages."""
-    monkeypatch.setattr(message_marker, "_consuming", set())
-    with Probe("orders", "router", sink, clock=clock, flush_every_s=1e6, heartbeat_every_s=1e6) as opened:
-        yield opened
 
 
 def said(probe: Probe, sink: MemorySink) -> list[Observation]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,25 +9,10 @@ import pytest
 from hopwatch.integrations.message_marker import MessageMarker
 from hopwatch.probes import Probe
 from hopwatch.probes.contract.ids import id_bytes
-from hopwatch.probes.integrations import message_marker
 from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, Observation, observations
 from tests.support.drops import drops
 
 MARKED = {b"hopwatch-id": b"order 7", b"hopwatch-time": b"%d" % EPOCH_US, b"own": b"1"}
-
-
-@pytest.fixture
-def sink() -> MemorySink:
-    """Return a sink that keeps what it gets."""
-    return MemorySink()
-
-
-@pytest.fixture
-def probe(sink: MemorySink, monkeypatch: pytest.MonkeyPatch) -> Iterator[Probe]:
-    """Yield a probe whose thread finds nothing due; no consumer of another test decides who makes messages."""
-    monkeypatch.setattr(message_marker, "_consuming", set())
-    with Probe("orders", "router", sink, clock=ManualClock(), flush_every_s=1e6, heartbeat_every_s=1e6) as opened:
-        yield opened
 
 
 def test_headers_of_bytes_are_read(probe: Probe, sink: MemorySink) -> None:
