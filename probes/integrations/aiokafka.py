@@ -19,8 +19,8 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from hopwatch.probes import Probe
 from hopwatch.probes.clock import Clock
-from hopwatch.probes.contract.limits import OUT_PARTITION_LABEL, PARTITION_LABEL
-from hopwatch.probes.integrations.message_marker import UNMARKED, ClientProxy, MessageMarker
+from hopwatch.probes.integrations.kafka_records import RecordClientProxy
+from hopwatch.probes.integrations.message_marker import UNMARKED, MessageMarker
 from hopwatch.probes.message_headers import MessageIdentity
 from hopwatch.probes.sinks import Sink
 
@@ -55,7 +55,7 @@ def instrument(  # noqa: PLR0913 - what can be chosen, all but the client by nam
     return cast("Client", _InstrumentedConsumer(client, marker))
 
 
-class _Instrumented(ClientProxy):
+class _Instrumented(RecordClientProxy):
     """Proxy of a client of aiokafka."""
 
     async def __aenter__(self) -> Any:  # noqa: ANN401 - itself, which types take for the client
@@ -74,7 +74,7 @@ class _InstrumentedProducer(_Instrumented):
         found, args, kwargs = self._mark_arguments(_SEND_ARGUMENTS, args, kwargs)
         future = await self._client.send(*args, **kwargs)
         if found is not None:
-            future.add_done_callback(partial(_stamp_delivery, self.hopwatch_probe, found))
+            future.add_done_callback(partial(self._stamp_outcome, found))
         return future
 
     async def send_and_wait(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as above
@@ -88,14 +88,10 @@ class _InstrumentedProducer(_Instrumented):
             self._marker.miss(UNMARKED, "the messages of send_batch are not marked: use send")
         return future
 
-
-def _stamp_delivery(probe: Probe, found: MessageIdentity, future: asyncio.Future[Any]) -> None:
-    """Stamp ``out`` of a message that was delivered."""
-    # To ask for the exception counts as its retrieval, and asyncio would not tell of one that the host forgot.
-    if future.cancelled() or getattr(future, "_exception", None) is not None:
-        return
-    partition = getattr(future.result(), "partition", None)
-    probe.departed(*found, labels=None if partition is None else {OUT_PARTITION_LABEL: partition})
+    def _stamp_outcome(self, identity: MessageIdentity, future: asyncio.Future[Any]) -> None:
+        # To ask for the exception counts as its retrieval, and asyncio would not tell of one that the host forgot.
+        if not future.cancelled() and getattr(future, "_exception", None) is None:
+            self._stamp_delivery(identity, future.result())
 
 
 class _InstrumentedConsumer(_Instrumented):
@@ -110,9 +106,7 @@ class _InstrumentedConsumer(_Instrumented):
     async def getmany(self, *partitions: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as above
         """Get messages, and stamp them ``in``."""
         found = await self._client.getmany(*partitions, **kwargs)
-        for messages in found.values():
-            for message in messages:
-                self._stamp_arrival(message)
+        self._stamp_arrivals(found)
         return found
 
     def __aiter__(self) -> Any:  # noqa: ANN401 - itself, as the client
@@ -124,6 +118,3 @@ class _InstrumentedConsumer(_Instrumented):
         message = await self._client.__anext__()
         self._stamp_arrival(message)
         return message
-
-    def _stamp_arrival(self, message: Any) -> None:  # noqa: ANN401 - a record of any types
-        self._marker.stamp_arrival(message.headers, message.topic, {PARTITION_LABEL: message.partition})

@@ -18,9 +18,8 @@ from kafka import KafkaConsumer, KafkaProducer
 
 from hopwatch.probes import Probe
 from hopwatch.probes.clock import Clock
-from hopwatch.probes.contract.limits import OUT_PARTITION_LABEL, PARTITION_LABEL
-from hopwatch.probes.integrations.message_marker import ClientProxy, MessageMarker
-from hopwatch.probes.message_headers import MessageIdentity
+from hopwatch.probes.integrations.kafka_records import RecordClientProxy
+from hopwatch.probes.integrations.message_marker import MessageMarker
 from hopwatch.probes.sinks import Sink
 
 _SEND_ARGUMENTS: Final = ("topic", "value", "key", "headers", "partition", "timestamp_ms")
@@ -54,7 +53,7 @@ def instrument(  # noqa: PLR0913 - what can be chosen, all but the client by nam
     return cast("Client", _InstrumentedConsumer(client, marker))
 
 
-class _Instrumented(ClientProxy):
+class _Instrumented(RecordClientProxy):
     """Proxy of a client of kafka-python."""
 
     def __enter__(self) -> Any:  # noqa: ANN401 - itself, which types take for the client
@@ -73,14 +72,8 @@ class _InstrumentedProducer(_Instrumented):
         found, args, kwargs = self._mark_arguments(_SEND_ARGUMENTS, args, kwargs)
         future = self._client.send(*args, **kwargs)
         if found is not None:
-            future.add_callback(partial(_stamp_delivery, self.hopwatch_probe, found))
+            future.add_callback(partial(self._stamp_delivery, found))
         return future
-
-
-def _stamp_delivery(probe: Probe, found: MessageIdentity, metadata: Any) -> None:  # noqa: ANN401 - as the client has it
-    """Stamp ``out`` of a message that was delivered."""
-    partition = getattr(metadata, "partition", None)
-    probe.departed(*found, labels=None if partition is None else {OUT_PARTITION_LABEL: partition})
 
 
 class _InstrumentedConsumer(_Instrumented):
@@ -89,9 +82,7 @@ class _InstrumentedConsumer(_Instrumented):
     def poll(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the client takes and gives them
         """Poll, and stamp the messages ``in``."""
         found = self._client.poll(*args, **kwargs)
-        for messages in found.values():
-            for message in messages:
-                self._stamp_arrival(message)
+        self._stamp_arrivals(found)
         return found
 
     def __iter__(self) -> Any:  # noqa: ANN401 - itself, as the client
@@ -101,6 +92,3 @@ class _InstrumentedConsumer(_Instrumented):
         message = next(self._client)
         self._stamp_arrival(message)
         return message
-
-    def _stamp_arrival(self, message: Any) -> None:  # noqa: ANN401 - a record of any types
-        self._marker.stamp_arrival(message.headers, message.topic, {PARTITION_LABEL: message.partition})

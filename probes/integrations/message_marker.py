@@ -62,7 +62,8 @@ class MessageMarker:
             if found is not None:
                 return found, headers
             # Checked at each message: the consumer may be instrumented later than the producer.
-            if not (self._stream_and_node not in _consuming if self.origin is None else self.origin):
+            is_made_here = self._stream_and_node not in _consuming if self.origin is None else self.origin
+            if not is_made_here:
                 self.miss(UNMARKED, f"it has no marks: forward them with {self._advice}, or say origin=True")
                 return None, headers
             made, added = message_headers.build_headers(self._clock.wall_ns() // 1_000)

@@ -150,7 +150,11 @@ class HopwatchPropagator(TextMapPropagator):
             _remove_marks(carrier, marks)
             span = trace.get_current_span(context)
             destination = self._read_destination(span) if isinstance(span, Span) else None
-            if destination is None or self._read_service() is None or not self._watch_spans():
+            if destination is None:
+                return
+            # Where there is a probe, the service has a name.
+            is_named = destination in self._probes or self._read_service() is not None
+            if not is_named or not self._watch_spans():
                 return
             spanned = span.get_span_context()
             # A span may send several messages.

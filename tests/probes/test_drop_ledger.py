@@ -14,12 +14,6 @@ WINDOW = EPOCH_US // 1_000
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    """Return a clock."""
-    return ManualClock()
-
-
-@pytest.fixture
 def ledger(clock: ManualClock) -> DropLedger:
     """Return a ledger without drops."""
     return DropLedger(ProbeInstance("orders", "router", "a", EPOCH_US), clock)

@@ -23,18 +23,6 @@ MESSAGE = uuid.UUID(int=1)
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    """Return a clock set by hand."""
-    return ManualClock()
-
-
-@pytest.fixture
-def sink() -> MemorySink:
-    """Return a sink that keeps what it gets."""
-    return MemorySink()
-
-
-@pytest.fixture
 def probe(sink: MemorySink, clock: ManualClock) -> Iterator[Probe]:
     """Yield a probe with room for four stamps; no test lets two seconds pass, so that its thread sends nothing."""
     with Probe("orders", "router", sink, probe="host-1", clock=clock, most_stamps=4) as opened:

@@ -27,12 +27,6 @@ EVENTS = [EPOCH_US, EPOCH_US + 1, EPOCH_US + 60_000_000]
 
 
 @pytest.fixture
-def sink() -> MemorySink:
-    """Return a sink that keeps what it gets."""
-    return MemorySink()
-
-
-@pytest.fixture
 def probe(sink: MemorySink) -> Iterator[Probe]:
     """Yield a probe with room for four stamps, on a clock that stands."""
     with Probe("orders", "router", sink, clock=ManualClock(), most_stamps=4) as opened:

@@ -18,18 +18,6 @@ def _no_others(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    """Return a clock set by hand."""
-    return ManualClock()
-
-
-@pytest.fixture
-def sink() -> MemorySink:
-    """Return a sink that keeps what it gets."""
-    return MemorySink()
-
-
-@pytest.fixture
 def probe(clock: ManualClock, sink: MemorySink) -> Iterator[Probe]:
     """Yield a probe whose thread finds nothing due."""
     with Probe("orders", "router", sink, clock=clock, flush_every_s=1e6, heartbeat_every_s=1e6) as opened:

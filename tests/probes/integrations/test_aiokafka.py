@@ -13,8 +13,8 @@ from hopwatch.integrations.aiokafka import instrument
 from hopwatch.probes import Probe, message_headers
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.ids import id_bytes
-from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, Observation, observations
-from tests.support.drops import drops
+from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, Observation
+from tests.probes.integrations.sent_stamps import causes, said
 
 MARKED = (("hopwatch-id", b"order 7"), ("hopwatch-time", b"%d" % EPOCH_US))
 ARRIVED = Observation(id_bytes("order 7"), EPOCH_US, EPOCH_US + 500_000, None)
@@ -83,18 +83,6 @@ class Receiver(AIOKafkaConsumer):  # type: ignore[misc]  # as above
         if not self.messages:
             raise StopAsyncIteration
         return self.messages.pop(0)
-
-
-def said(probe: Probe, sink: MemorySink) -> list[Observation]:
-    """Return what the probe said so far."""
-    probe.flush()
-    return observations(sink)
-
-
-def causes(probe: Probe, sink: MemorySink) -> list[tuple[str, int]]:
-    """Return what the probe said that it could not stamp."""
-    probe.flush()
-    return [(drop.cause, drop.count) for drop in drops(sink.records)]
 
 
 def labels(sink: MemorySink) -> set[tuple[tuple[str, str], ...]]:

@@ -11,25 +11,13 @@ from hopwatch.probes import Probe, message_headers
 from hopwatch.probes.contract.envelope import decode
 from hopwatch.probes.contract.ids import id_bytes
 from hopwatch.probes.integrations.confluent_kafka import instrument
-from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, Observation, observations
+from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, Observation
 from tests.probes.integrations.clients import Letter, Receiver, Sender, SerializingSender
-from tests.support.drops import drops
+from tests.probes.integrations.sent_stamps import causes, said
 from tests.support.raw_producer import raw_cluster
 
 MARKED = [("hopwatch-id", b"order 7"), ("hopwatch-time", b"%d" % EPOCH_US)]
 REFUSED = KafkaError(KafkaError._MSG_TIMED_OUT)
-
-
-def said(probe: Probe, sink: MemorySink) -> list[Observation]:
-    """Return what the probe said so far."""
-    probe.flush()
-    return observations(sink)
-
-
-def causes(probe: Probe, sink: MemorySink) -> list[tuple[str, int]]:
-    """Return what the probe said that it could not stamp."""
-    probe.flush()
-    return [(drop.cause, drop.count) for drop in drops(sink.records)]
 
 
 def test_a_message_is_marked_where_it_is_made(probe: Probe, sink: MemorySink, clock: ManualClock) -> None:

@@ -12,7 +12,8 @@ from kafka.future import Future
 from hopwatch.integrations.kafka_python import instrument
 from hopwatch.probes import Probe, message_headers
 from hopwatch.probes.contract.ids import id_bytes
-from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, Observation, observations
+from hopwatch.testing import EPOCH_US, ManualClock, MemorySink, Observation
+from tests.probes.integrations.sent_stamps import said
 from tests.support.drops import drops
 
 MARKED = [("hopwatch-id", b"order 7"), ("hopwatch-time", b"%d" % EPOCH_US)]
@@ -70,12 +71,6 @@ class Receiver(KafkaConsumer):  # type: ignore[misc]  # as above
     def __exit__(self, *_: object) -> None:
         """Close."""
         self.messages = []
-
-
-def said(probe: Probe, sink: MemorySink) -> list[Observation]:
-    """Return what the probe said so far."""
-    probe.flush()
-    return observations(sink)
 
 
 def test_a_message_is_marked_where_it_is_made(probe: Probe, sink: MemorySink, clock: ManualClock) -> None:

@@ -20,12 +20,6 @@ INSTANCE = "orders.router.host-1.1"
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    """Return a clock set by hand."""
-    return ManualClock()
-
-
-@pytest.fixture
 def sink(tmp_path: Path, clock: ManualClock) -> SpoolSink:
     """Return a spool on it."""
     return SpoolSink(tmp_path, INSTANCE, clock)
