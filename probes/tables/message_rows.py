@@ -95,6 +95,17 @@ def read_messages(batch: pa.RecordBatch, mapping: RowMapping) -> MessageRows:
     return rows if good.all() else rows.select(good)
 
 
+def concatenate_rows(parts: Sequence[MessageRows]) -> MessageRows:
+    """Return the rows of all parts, of which there is at least one."""
+    has_texts = any(len(rows.id_texts) for rows in parts)
+    texts = [text for rows in parts for text in (rows.id_texts or [b""] * len(rows))] if has_texts else ()
+    bad: Counter[BadRow] = Counter()
+    for rows in parts:
+        bad += rows.bad
+    ids, events_us, kinds = (np.concatenate([rows[place] for rows in parts]) for place in range(3))
+    return MessageRows(ids, events_us, kinds, texts, bad)
+
+
 def _count_bad(ids: IdValues, times: TimeValues) -> Counter[BadRow]:
     """Count the rows that cannot be stamped; a bad id is the reason where both are bad."""
     bad: Counter[BadRow] = Counter()

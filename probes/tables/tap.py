@@ -14,16 +14,15 @@ import numpy as np
 from hopwatch.probes.contract.batch import Batch
 from hopwatch.probes.contract.envelope import encode
 from hopwatch.probes.contract.segment import FORWARDED_RECORDS
+from hopwatch.probes.finished_instance import build_end, build_hello, build_observations
 from hopwatch.probes.metrics.account import TAP_OUTCOMES, Account, Output
 from hopwatch.probes.once_per_cause import OncePerCause
 from hopwatch.probes.probe import Probe
-from hopwatch.probes.tables.message_rows import BadRow, MessageRows, RowMapping, read_messages
+from hopwatch.probes.tables.message_rows import BadRow, MessageRows, RowMapping, concatenate_rows, read_messages
 from hopwatch.probes.tables.snapshot_batches import (
     SnapshotInstance,
-    build_end,
+    build_columns,
     build_gap,
-    build_hello,
-    build_observations,
     count_reasons,
     find_drops,
 )
@@ -161,7 +160,7 @@ class TableTap:
         self._send_new(found)
         if self._progress.owed and not found.is_behind:
             for end in self._progress.owed:
-                self._send(build_end(end.instance, end.drops))
+                self._send(build_end(end.instance, end.drops, end.instance.epoch_us))
             self._settle()
             self._progress = replace(self._progress, owed=())
             self._save()
@@ -220,7 +219,7 @@ class TableTap:
             return
         place = snapshot.place
         instance = SnapshotInstance.of_snapshot(self.probe.stream, self.probe.node, self._account, place)
-        self._send([build_hello(instance)])
+        self._send([build_hello(instance, instance.epoch_us)])
         instance = instance.after(1)
         bad: Counter[BadRow] = Counter()
         span: list[int] = []
@@ -232,7 +231,10 @@ class TableTap:
                 new = rows if not known else rows.select(_find_new(rows, known))
                 if len(new):
                     span += (int(new.events_us.min()), int(new.events_us.max()))
-                batches = build_observations(instance, new, self._side, id_text=self._id_text)
+                columns = build_columns(new, instance.epoch_us, self._side)
+                batches = build_observations(
+                    instance, columns, new.id_texts if self._id_text else (), instance.epoch_us
+                )
                 self._send(batches)
                 instance = instance.after(len(batches))
                 stamped += len(new)
@@ -313,20 +315,10 @@ def _join(parts: Iterable[MessageRows]) -> Iterator[MessageRows]:
         waiting.append(rows)
         count += len(rows)
         if count >= MAX_ROWS:
-            yield _concatenate(waiting)
+            yield concatenate_rows(waiting)
             waiting, count = [], 0
     if waiting:
-        yield _concatenate(waiting)
-
-
-def _concatenate(parts: list[MessageRows]) -> MessageRows:
-    has_texts = any(len(rows.id_texts) for rows in parts)
-    texts = [text for rows in parts for text in (rows.id_texts or [b""] * len(rows))] if has_texts else ()
-    bad: Counter[BadRow] = Counter()
-    for rows in parts:
-        bad += rows.bad
-    ids, events_us, kinds = (np.concatenate([rows[place] for rows in parts]) for place in range(3))
-    return MessageRows(ids, events_us, kinds, texts, bad)
+        yield concatenate_rows(waiting)
 
 
 def open_records_sink(url: str, around: RunContext) -> BlockingSink:
