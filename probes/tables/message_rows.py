@@ -67,6 +67,15 @@ class MessageRows(NamedTuple):
         """Return the number of messages."""
         return len(self.ids)
 
+    @classmethod
+    def empty(cls) -> MessageRows:
+        """Return no messages."""
+        return cls(np.zeros((0, 2), np.uint64), np.zeros(0, np.int64), np.zeros(0, np.uint8), (), Counter())
+
+    def with_bad(self, bad: Counter[BadRow]) -> MessageRows:
+        """Return the messages, with other bad rows."""
+        return MessageRows(self.ids, self.events_us, self.id_kinds, self.id_texts, bad)
+
     def iter_ids(self) -> Iterator[bytes]:
         """Yield the ids in wire format."""
         packed = np.ascontiguousarray(self.ids).tobytes()
