@@ -386,16 +386,14 @@ class Probe:
             return False
 
     @_never_raising(is_stamp=True)
-    def missed(self, cause: str, event_time: int | None = None, *, count: int = 1) -> None:
+    def missed(self, cause: str, event_time: int | None = None) -> None:
         """Count a message that passed and could not be stamped, in the window of its event time (µs), or of now.
 
-        The monitor treats it as a dropped stamp: messages missing in that window are unknown, and never lost. ``count``
-        is the number of such messages, 1 or more.
+        The monitor treats it as a dropped stamp: messages missing in that window are unknown, and never lost.
         """
         at_ns = self._wall_ns()
         event_us = at_ns // 1_000 if event_time is None else event_time
-        missed = recorder.refuse_stamp(event_us, at_ns, cause[:MAX_CAUSE_CHARS], self._max_age_us)
-        self._drop(recorder.Refusals({window_and_cause: number * count for window_and_cause, number in missed.items()}))
+        self._drop(recorder.refuse_stamp(event_us, at_ns, cause[:MAX_CAUSE_CHARS], self._max_age_us))
 
     @_never_raising()
     def caught_up(self, moment_us: int) -> None:

@@ -41,8 +41,8 @@ class ProbeSettings:
 
     def __post_init__(self) -> None:
         """Check every argument; a host may pass anything, whatever the types say."""
-        _check_name("stream", self.stream)
-        _check_name("node", self.node)
+        check_name("stream", self.stream)
+        check_name("node", self.node)
         if self.name is not None:
             _check_probe(self.name)
         _check_labels(self.labels)
@@ -73,7 +73,12 @@ class ProbeSettings:
         return replace(self, name=self.name and f"{self.name[:_MAX_KEPT_CHARS]}-{os.getpid()}")
 
 
-def _check_name(what: str, name: object) -> None:
+def check_name(what: str, name: object) -> None:
+    """Check the name of a stream or node.
+
+    Raises:
+        ProbeError: it is invalid.
+    """
     if not (isinstance(name, str) and NAME_PATTERN.fullmatch(name)):
         raise ProbeError(f"a {what} is 1 to {MAX_NAME_CHARS} of the characters A-Za-z0-9._-, got {name!r:.60}")
 

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-import atexit
 import logging
 import os
 import socket
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Final, Self
 
 from pyspark.accumulators import Accumulator
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's own pages have it
 from pyspark.sql.types import DateType, TimestampNTZType
 
-from hopwatch.probes import Probe, lifecycle
+from hopwatch.probes import lifecycle
 from hopwatch.probes.clock import Clock, SystemClock
 from hopwatch.probes.contract.batch import Batch
 from hopwatch.probes.contract.envelope import encode
 from hopwatch.probes.contract.segment import FORWARDED_RECORDS
-from hopwatch.probes.environment import read_sink_url
+from hopwatch.probes.environment import SINK_VARIABLE, read_sink_url
 from hopwatch.probes.errors import ProbeError
 from hopwatch.probes.finished_instance import FinishedInstance
 from hopwatch.probes.once_per_cause import OncePerCause
-from hopwatch.probes.sinks import Sink, open_sink
+from hopwatch.probes.settings import check_name
+from hopwatch.probes.sinks import Sink, check_sink, open_sink
 from hopwatch.probes.spark.evaluations import merge_evaluations
+from hopwatch.probes.spark.job_account import JobAccount
+from hopwatch.probes.spark.job_state import JobState
 from hopwatch.probes.spark.micro_batch_instance import JobStamp, NodeStamps, build_micro_batch, count_windows
 from hopwatch.probes.spark.query_listener import QueryListener
 from hopwatch.probes.spark.task_stamps import (
@@ -41,11 +46,15 @@ from hopwatch.probes.spark.task_stamps import (
     build_filter,
 )
 from hopwatch.probes.tables.message_rows import RowMapping
+from hopwatch.probes.taps.errors import TapError
 from hopwatch.probes.values import IdFormat, TimeUnit
 
 PATIENCE_S: Final = 5.0
 """Time for which the job waits, at each micro-batch, until the transport has its stamps."""
-SINK_REFUSED: Final = "sink refused"
+ADVANCE_EVERY_S: Final = 5.0
+"""Interval at which a query says at most how far it has come, however short its triggers are."""
+KEEP_ALIVE_S: Final = 60.0
+"""Interval at which a job says that it runs: a monitor retires an instance that is silent for ten minutes."""
 
 _log = logging.getLogger("hopwatch.probe")
 BatchFunction = Callable[[DataFrame, int], None]
@@ -55,8 +64,8 @@ class SparkProbe:
     """Probe of a Spark job: stamps the rows that pass points of its plan, each message as often as the data has it.
 
     Stamps of a micro-batch are sent by the driver once it is done: before it is committed where
-    :meth:`foreach_batch` is used, so that a job that is killed sends them again, and they count once; behind the
-    commit with other sinks. Only what succeeds is stamped. With Spark 4.1 or newer, and ``hopwatch`` on its workers.
+    :meth:`foreach_batch` is used, so that a job that is killed sends them again, and they count once; with other sinks
+    behind the commit. Only what succeeds is stamped. With Spark 4.1 or newer, and ``hopwatch`` on its workers.
     """
 
     def __init__(  # noqa: PLR0913 - what can be chosen
@@ -66,7 +75,7 @@ class SparkProbe:
         node: str,
         sink: str | Sink | None = None,
         *,
-        labels: dict[str, str] | None = None,
+        state: str | os.PathLike[str] | None = None,
         id_text: bool = True,
         patience_s: float = PATIENCE_S,
         max_task_bytes: int = MAX_TASK_BYTES,
@@ -79,32 +88,36 @@ class SparkProbe:
         those of a task that has more than ``max_task_bytes`` of them, some 25 bytes each and the texts of ids: all of a
         stage together must stay below Spark's ``spark.driver.maxResultSize``.
 
+        ``state`` is a file of the probe's own, by which a job that is started again goes on as the same instance.
+        Without it, or where it is lost, what the job had not stamped when it ended is unknown, and never lost.
+
         Raises:
-            ProbeError: a name, label or the sink is invalid.
+            ProbeError: a name or the sink is invalid, the state is of another node or in use, or the session has no
+                driver here, as that of Spark Connect.
         """
         self.stream, self.node = stream, node
         self._spark, self._id_text, self._patience_s, self._clock = spark, id_text, patience_s, clock or SystemClock()
-        chosen = sink if sink is not None else read_sink_url()
-        if not chosen:
-            raise ProbeError("a probe of a Spark job has no sink: name one, or set HOPWATCH_SINK")
-        self._probe = Probe(
-            stream, node, chosen, strict=True, follows=True, labels=labels, max_age_s=None, close_on_sigterm=False,
-            clock=self._clock,
-        )  # fmt: skip
-        self._probe.strict = False
-        # Its end is no bye, as is that of a probe that is left open: what comes from then on is read by nobody.
-        lifecycle.unregister(self._probe)
-        atexit.register(self._probe.close, bye=False)
-        self._sink, self._max_task_bytes = self._open_sink(chosen), max_task_bytes
+        self._max_task_bytes = max_task_bytes
         self._points: list[JobStamp] = []
-        self._query: str | None = None
-        self._jobs = 0
-        self._stamps: Accumulator[list[TaskStamps]] = spark.sparkContext.accumulator([], StampsParam())
         self._waiting: dict[MicroBatch, list[TaskStamps]] = defaultdict(list)
-        self._sending = threading.RLock()
+        self._query: str | None = None
+        self._jobs, self._next_ns = 0, 0
+        self._sending, self._is_closed = threading.RLock(), threading.Event()
         self._warned = OncePerCause()
+        self._cleanup = ExitStack()
+        try:
+            check_name("stream", stream)
+            check_name("node", node)
+            self._stamps: Accumulator[list[TaskStamps]] = spark.sparkContext.accumulator([], StampsParam())
+            self._sink = self._open_sink(sink)
+            self._account = self._open_account(None if state is None else Path(state))
+        except (TapError, PySparkException, OSError, ValueError) as error:
+            self._cleanup.close()
+            raise ProbeError(f"a probe of a Spark job cannot start: {error}") from error
+        self._keep_account(self._account.announce)
         self._listener = QueryListener(self, self._warn)
         spark.streams.addListener(self._listener)
+        lifecycle.ProbeThread(target=self._keep_alive, name="hopwatch-spark").start()
 
     def stamp(  # noqa: PLR0913 - where, what and how
         self,
@@ -145,8 +158,10 @@ class SparkProbe:
 
         def handle_batch(rows: DataFrame, number: int) -> None:
             function(rows, number)
-            query = rows.sparkSession.sparkContext.getLocalProperty(QUERY_PROPERTY)
-            self.finish(MicroBatch(query or "", number))
+            query = rows.sparkSession.sparkContext.getLocalProperty(QUERY_PROPERTY) or ""
+            with self._sending:
+                self._check_query(query)
+                self.finish(MicroBatch(query, number))
 
         return handle_batch
 
@@ -159,40 +174,44 @@ class SparkProbe:
         self._jobs += 1
         self.finish(MicroBatch())
         if read_through_us is not None:
-            self._probe.caught_up(read_through_us)
+            self._keep_account(lambda: self._account.advance(read_through_us))
 
     def finish(self, micro_batch: MicroBatch) -> None:
         """Send the stamps of a micro-batch, if there are any that were not sent."""
-        try:
-            with self._sending:
+        with self._sending:
+            try:
                 self._collect()
-                parts = self._waiting.pop(micro_batch, None)
-                if parts:
-                    self._note_query(micro_batch.query)
-                    self._send(self._build(micro_batch, parts))
-        except Exception:  # noqa: BLE001 - a probe does not end its job
-            self._probe.missed("failed to send")
-            _log.warning("a probe failed to send the stamps of a Spark job", exc_info=True)
+                parts = self._waiting.pop(micro_batch, [])
+                if self._is_closed.is_set() or (not parts and micro_batch.query != self._query):
+                    return  # of a query without this probe
+                self._check_query(micro_batch.query)
+                batches = self._build(micro_batch, parts)
+                is_sent = not batches or (self._keep_account(self._account.announce) and self._send(batches))
+                if not is_sent:
+                    self._warn("the sink does not take the stamps of a micro-batch: they are dropped, and counted")
+                self._account.note(micro_batch, {} if is_sent else count_windows(batches))
+            except TapError as error:
+                self._warn(str(error))
+            except Exception:  # noqa: BLE001 - a probe does not end its job
+                self._account.leave_hole()
+                _log.warning("a probe failed to send the stamps of a Spark job", exc_info=True)
 
     def read_through(self, query: str, moment_us: int) -> None:
         """Take note that a query has read all that its sources had at a moment; of other queries nothing is known."""
-        if query == self._query:
-            self._probe.caught_up(moment_us)
-
-    def flush(self) -> None:
-        """Send what the probe knows now."""
-        self._probe.flush()
+        now_ns = self._clock.monotonic_ns()
+        if query == self._query and now_ns >= self._next_ns:
+            self._next_ns = now_ns + int(ADVANCE_EVERY_S * 1e9)
+            self._keep_account(lambda: self._account.advance(moment_us))
 
     def close(self) -> None:
         """Close the probe: what the job does from now on is unknown."""
+        self._is_closed.set()
         try:
             self._spark.streams.removeListener(self._listener)
         except Exception:  # noqa: BLE001 - the session may be gone
             _log.debug("a listener could not be removed", exc_info=True)
-        self._probe.close(bye=False)
-        atexit.unregister(self._probe.close)
-        if self._sink is not None:
-            self._sink.close(self._patience_s)
+        with self._sending:
+            self._cleanup.close()
 
     def __enter__(self) -> Self:
         """Return the probe."""
@@ -204,12 +223,40 @@ class SparkProbe:
             self.send()
         self.close()
 
-    def _open_sink(self, chosen: str | Sink) -> Sink:
-        """Open the sink of the micro-batches, which are of instances of their own."""
+    def _open_account(self, path: Path | None) -> JobAccount:
+        state = None if path is None else JobState(path, self.stream, self.node)
+        if state is not None:
+            self._cleanup.enter_context(state.lock())
+        name = f"spark-{socket.gethostname()}-{os.getpid()}"
+        return JobAccount(self.stream, self.node, name, self._send, state, self._clock)
+
+    def _keep_account(self, tell: Callable[[], bool]) -> bool:
+        """Let the account tell something; return whether the sink took it."""
+        try:
+            with self._sending:
+                return not self._is_closed.is_set() and tell()
+        except TapError as error:
+            self._warn(str(error))
+        except Exception:  # noqa: BLE001 - a probe does not end its job
+            _log.warning("the account of a Spark job failed", exc_info=True)
+        return False
+
+    def _keep_alive(self) -> None:
+        while not self._is_closed.wait(KEEP_ALIVE_S):
+            self._keep_account(self._account.keep_alive)
+
+    def _open_sink(self, asked: str | Sink | None) -> Sink:
+        """Open the sink, which takes records of many instances."""
+        chosen = asked if asked is not None else read_sink_url()
+        if not chosen:
+            raise ValueError(f"there is no sink: name one, or set {SINK_VARIABLE}")
         if not isinstance(chosen, str):
             return chosen
         name = f"{FORWARDED_RECORDS}.{socket.gethostname()}-{os.getpid()}.{self._clock.wall_ns() // 1_000}"
-        return open_sink(chosen, name, self._clock)
+        opened = open_sink(chosen, name, self._clock)
+        check_sink(opened)
+        self._cleanup.callback(opened.close, self._patience_s)
+        return opened
 
     def _collect(self) -> None:
         """Take what tasks have added; more may be appended meanwhile."""
@@ -219,12 +266,13 @@ class SparkProbe:
             self._waiting[part.micro_batch].append(part)
         del found[:count]
 
-    def _note_query(self, query: str) -> None:
+    def _check_query(self, query: str) -> None:
         if self._query is None:
             self._query = query
         elif query != self._query:
-            # Each of them has read up to another moment, and of which of them is not known before its first rows.
+            # They have read up to different moments, and which of them stamps what is known by its rows alone.
             self._query = ""
+            self._account.leave_hole()
             self._warn("a second query stamps with it: use a probe for each, or all that they lose is unknown")
 
     def _build(self, micro_batch: MicroBatch, parts: Sequence[TaskStamps]) -> list[Batch]:
@@ -239,19 +287,12 @@ class SparkProbe:
         of_job = FinishedInstance(self.stream, self.node, name, 0)
         return build_micro_batch(of_job, stamps, now_us, id_text=self._id_text)
 
-    def _send(self, batches: Sequence[Batch]) -> None:
-        """Send batches, and wait until they are durable; count what is in them where they are not."""
-        deadline_s = self._clock.monotonic_ns() / 1e9 + self._patience_s
-        is_sent = all(self._sink.send(encode(batch)) for batch in batches)
-        if (
-            is_sent
-            and self._sink.settle(max(0.0, deadline_s - self._clock.monotonic_ns() / 1e9))
-            and not self._sink.failed()
-        ):
-            return
-        for window_ms, count in count_windows(batches).items():
-            self._probe.missed(SINK_REFUSED, window_ms * 1_000, count=count)
-        self._warn("the sink does not take the stamps of a micro-batch: they are dropped, and counted")
+    def _send(self, batches: Sequence[Batch]) -> bool:
+        """Send batches; return whether they are durable."""
+        deadline_ns = self._clock.monotonic_ns() + int(self._patience_s * 1e9)
+        is_taken = all(self._sink.send(encode(batch)) for batch in batches)
+        left_s = max(0, deadline_ns - self._clock.monotonic_ns()) / 1e9
+        return is_taken and self._sink.settle(left_s) and not self._sink.failed()
 
     def _warn(self, told: str) -> None:
         if self._warned.is_new(told):

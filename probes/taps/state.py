@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 from hopwatch.probes.taps.errors import TapSourceError, TapUsageError
 from hopwatch.probes.taps.marked_file import MARK_BYTES, Position
@@ -20,6 +20,9 @@ State = TypeVar("State")
 
 class LockedState:
     """State file of one tap: locked against a second one, and written atomically."""
+
+    argument: ClassVar = "--state"
+    """Name of the file's argument, for errors."""
 
     def __init__(self, path: Path, source: str) -> None:
         """Set the state file and the name of what it is the state of; no file is touched yet."""
@@ -40,7 +43,7 @@ class LockedState:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             file = lock.open("a")
         except OSError as error:
-            advice = "name a place that this user can write with --state"
+            advice = f"name a place that this user can write with {self.argument}"
             raise TapSourceError(
                 f"the lock {lock} of the state cannot be written: {error.strerror}: {advice}"
             ) from None
@@ -49,7 +52,7 @@ class LockedState:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 what = f"another tap keeps its position in {self.path}"
-                raise TapSourceError(f"{what}: stop it, or name another file with --state") from None
+                raise TapSourceError(f"{what}: stop it, or name another file with {self.argument}") from None
             except OSError as error:
                 advice = "keep the state on a local disk"
                 raise TapSourceError(
@@ -68,7 +71,7 @@ class LockedState:
         try:
             return parse(json.loads(text))
         except (ValueError, TypeError, KeyError) as error:
-            advice = "name another file with --state, or delete it to begin anew"
+            advice = f"name another file with {self.argument}, or delete it to begin anew"
             raise TapUsageError(f"{self.path} is not the state of a tap of {self.source} ({error}): {advice}") from None
 
     def _write(self, fields: Mapping[str, object]) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hopwatch.probes.spark.evaluations import StampedRows, merge_evaluations
 from hopwatch.probes.spark.task_stamps import MicroBatch, TaskStamps
-from hopwatch.probes.tables.message_rows import MessageRows
+from hopwatch.probes.tables.message_rows import BadRow, MessageRows
 from hopwatch.probes.values import SkipReason
 
 Message = tuple[int, int]
@@ -25,7 +25,7 @@ def build_task(stage: int, partition: int, attempt: int, messages: Sequence[Mess
     """Return what a task adds; two rows of each task have no id."""
     ids = np.array([(0, number) for number, _ in messages], np.uint64).reshape(-1, 2)
     events_us = np.array([event_us for _, event_us in messages], np.int64)
-    bad = Counter({(SkipReason.NO_ID, NOW_US): 2})
+    bad: Counter[BadRow] = Counter({(SkipReason.NO_ID, NOW_US): 2})
     rows = MessageRows(ids, events_us, np.full(len(messages), 2, np.uint8), (), bad)
     return TaskStamps(0, MicroBatch(), stage, partition, attempt, rows, NOW_US + stage, Counter({None: 1}))
 

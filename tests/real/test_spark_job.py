@@ -1,0 +1,149 @@
+"""Spark job with a probe, over a real broker: it is killed as it likes, and each order counts once."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from confluent_kafka import Producer
+
+from hopwatch import Probe
+from hopwatch.monitor import settings
+from hopwatch.monitor.store import dialect, schema
+from servers.kafka import Kafka
+from servers.spark import Spark
+from tests.real import spark_job
+from tests.support.micro_batches import run_once
+from tests.support.report import reported
+
+ORDERS: Final = 3_000
+LOST: Final = ORDERS // 100
+TRANSIT_S: Final = 900
+WITHIN_S: Final = 900.0
+
+
+def send_orders(kafka: Kafka, topic: str, folder: Path) -> int:
+    """Send all orders, stamped by the shop, and return the end of their minute, the one before this, in s since 1970.
+
+    Every hundredth has a customer that nobody knows.
+    """
+    kafka.create_topic(topic, 3)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    end_s = int(time.time()) // 60 * 60
+    with Probe(topic, "shop", f"spool:{folder / 'spool'}") as probe:
+        for number in range(ORDERS):
+            at_us = end_s * 1_000_000 - ORDERS + number
+            text = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(at_us // 10**6))}.{at_us % 10**6:06}Z"
+            producer.produce(topic, json.dumps({"id": f"order-{number}", "at": text, "customer": number % 100}))
+            probe.departed(f"order-{number}", at_us)
+        producer.flush()
+    return end_s
+
+
+class Job:
+    """The job, which goes on where the one before it was killed, on a cluster or in one process."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        """Start it; ``arguments`` are master, brokers, topic."""
+        environ = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+        self._err = folder / "job.err"
+        with self._err.open("a") as err:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", spark_job.__name__, *arguments[:3], str(folder), *arguments[3:]],
+                env=environ,
+                stdout=subprocess.PIPE,
+                stderr=err,
+                text=True,
+            )
+
+    def read_line(self) -> str:
+        """Return a line that says how many rows are written."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, self._err.read_text()[-3_000:]
+        return line
+
+    def kill(self) -> None:
+        """Kill the driver, and wait for its end."""
+        self.process.kill()
+        self.process.communicate()
+
+    def wait(self) -> None:
+        """Wait until it has ended without an error."""
+        self.process.communicate(timeout=WITHIN_S)
+        assert self.process.returncode == 0, self._err.read_text()[-3_000:]
+
+
+def judge(folder: Path, topic: str) -> dict[str, Any]:
+    """Return the window of the orders, after all that was stamped."""
+    config = folder / "hopwatch.toml"
+    config.write_text(
+        f'[transport]\nurl = "spool:./spool"\n[store]\nurl = "sqlite:///./store.db"\n[monitor]\nworkdir = "./work"\n'
+        f'[streams.{topic}]\npath = "shop -> enrich"\nstamps = {{ shop = "out" }}\ntransit = "{TRANSIT_S}s"\n'
+    )
+    chosen = settings.load(config, flags={}, environ={})
+    engine = dialect.create_engine(chosen.store.url)
+    schema.prepare_store(engine)
+    run_once(engine, chosen.stream_configs(), sorted((folder / "spool").rglob("*.seg")))
+    engine.dispose()
+    windows = reported(chosen.store.url)["streams"][0]["windows"]
+    found: list[dict[str, Any]] = [window for window in windows if window["known"]]
+    assert len(found) == 1
+    return found[0]
+
+
+def check_orders(window: dict[str, Any]) -> None:
+    """Check that each order is known once, and that those are lost that the join has lost."""
+    enrich = next(node for node in window["nodes"] if node["node"] == "enrich")
+    names = ("arrived", "departed", "duplicates_in", "duplicates_out", "lost_inside", "orphans")
+    assert [window["known"], *(enrich[name] for name in names)] == [ORDERS, ORDERS, ORDERS - LOST, 0, 0, LOST, 0]
+    assert sorted(enrich["lost_ids"]) == sorted(f"order-{number}" for number in range(99, ORDERS, 100))
+
+
+def test_a_job_that_is_killed_stamps_each_order_once(kafka: Kafka, tmp_path: Path) -> None:
+    """Orders count once each, and those that the join lost are named; what was not told is unknown, and never lost."""
+    topic = "spark-orders"
+    send_orders(kafka, topic, tmp_path)
+    job = Job(tmp_path, "local[2]", kafka.bootstrap, topic, "0")
+    while int(job.read_line()) < ORDERS // 3:
+        pass
+    job.kill()
+    Job(tmp_path, "local[2]", kafka.bootstrap, topic, str(ORDERS - LOST)).wait()
+    window = judge(tmp_path, topic)
+    check_orders(window)
+    assert (window["verdict"], window["lost_lower"]) == ("UNKNOWN", 0)
+
+
+@pytest.mark.soak
+def test_twenty_kills_of_drivers_and_executors_change_no_figure(
+    kafka: Kafka, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """On a cluster that runs slow tasks twice: the verdict, too, is that of a job that nobody has killed."""
+    topic, chance = "spark-killed", random.Random(22)
+    cluster = Spark(tmp_path_factory.mktemp("cluster") / "spark", 2)
+    try:
+        cluster.start()
+        end_s = send_orders(kafka, topic, tmp_path)
+        for number in range(20):
+            job = Job(tmp_path, cluster.url, kafka.bootstrap, topic, "0")
+            job.read_line()
+            time.sleep(chance.uniform(0.0, 4.0))
+            if number % 2:
+                for executor in cluster.executors()[:1]:
+                    os.kill(executor, signal.SIGKILL)
+                time.sleep(chance.uniform(0.0, 6.0))
+            job.kill()
+        Job(tmp_path, cluster.url, kafka.bootstrap, topic, str(ORDERS - LOST), str(end_s + TRANSIT_S)).wait()
+    finally:
+        cluster.stop()
+    window = judge(tmp_path, topic)
+    check_orders(window)
+    assert [window[name] for name in ("verdict", "lost_lower", "lost_upper")] == ["LOSSY", LOST, LOST]
