@@ -42,7 +42,16 @@ class JobAccount:
         found = state.load() if state is not None else None
         now_us = clock.wall_ns() // 1_000
         self._progress = found or JobProgress(probe, now_us - UNSEEN_US)
-        self._is_resumed, self._is_announced = found is not None, False
+        self._is_announced = False
+        # Whether a process before this one may have committed micro-batches that it did not note.
+        self._is_in_doubt = found is not None and not found.is_complete
+        self._progress.is_complete = False
+        self._save()
+
+    @property
+    def query(self) -> str:
+        """Return the id of the query that was noted last, "" before the first."""
+        return self._progress.query
 
     def announce(self) -> bool:
         """Say that the job runs, before any stamp of it is sent.
@@ -55,11 +64,14 @@ class JobAccount:
 
     def advance(self, through_us: int) -> bool:
         """Say that all that the sources had at a moment is stamped, and what was dropped."""
+        if self._is_in_doubt:
+            self.leave_hole()
+            self._is_in_doubt = False
         return self.announce() and self._tell(max(self._progress.through_us, through_us))
 
     def keep_alive(self) -> bool:
         """Say that the job still runs; nothing more is complete."""
-        return self.advance(0)
+        return self.announce() and self._tell(self._progress.through_us)
 
     def note(self, micro_batch: MicroBatch, dropped: Mapping[int, int]) -> None:
         """Keep that the stamps of a micro-batch were sent, or, by window, dropped: before it is committed.
@@ -69,17 +81,25 @@ class JobAccount:
         """
         progress = self._progress
         if micro_batch.number is not None:
-            is_next = micro_batch.query == progress.query and micro_batch.number <= progress.micro_batch + 1
-            if self._is_resumed and not is_next:
-                # A process before this one may have committed micro-batches that it did not note.
+            is_same = progress.query in {"", micro_batch.query}
+            if self._is_in_doubt and not (is_same and micro_batch.number <= progress.micro_batch + 1):
                 self.leave_hole()
-            self._is_resumed = False
+            self._is_in_doubt = False
             progress.query, progress.micro_batch = micro_batch.query, micro_batch.number
         for window_ms, count in dropped.items():
             progress.drops[window_ms] = progress.drops.get(window_ms, 0) + count
         if len(progress.drops) > MAX_WINDOWS:
             progress.drops.clear()
             self.leave_hole()
+        self._save()
+
+    def close(self, *, is_complete: bool) -> None:
+        """Keep whether the query has committed no micro-batch that was not noted; send nothing.
+
+        Raises:
+            TapSourceError: the state cannot be written.
+        """
+        self._progress.is_complete = is_complete and not self._is_in_doubt
         self._save()
 
     def leave_hole(self) -> None:

@@ -19,7 +19,8 @@ class JobProgress:
 
     ``seq`` is the number of its next batch, ``last`` that of the last one, -1 before the first. This one completed the
     moment ``through_us`` and told the drops ``told``; ``drops`` are those that none has told, both by start of the
-    window in ms since 1970. ``micro_batch`` is the last one of the query whose stamps were sent or counted as dropped.
+    window in ms since 1970. ``micro_batch`` is the last one of the query whose stamps were sent or counted as dropped;
+    ``is_complete`` says that the query has committed none behind it.
     """
 
     probe: str
@@ -29,6 +30,7 @@ class JobProgress:
     through_us: int = 0
     query: str = ""
     micro_batch: int = -1
+    is_complete: bool = False
     told: dict[int, int] = field(default_factory=dict)
     drops: dict[int, int] = field(default_factory=dict)
 
@@ -63,8 +65,9 @@ class JobState(LockedState):
         self._check(kept, "node", self.source)
         probe, query = (_check_kind(kept[name], str) for name in ("probe", "query"))
         epoch_us, seq, last, through_us, micro_batch = (_check_kind(kept[name], int) for name in _NUMBERS)
+        is_complete = _check_kind(kept["is_complete"], bool)
         told, drops = (_parse_counts(kept[name]) for name in ("told", "drops"))
-        return JobProgress(probe, epoch_us, seq, last, through_us, query, micro_batch, told, drops)
+        return JobProgress(probe, epoch_us, seq, last, through_us, query, micro_batch, is_complete, told, drops)
 
 
 def _parse_counts(kept: object) -> dict[int, int]:

@@ -101,6 +101,8 @@ class SparkProbe:
         self._points: list[JobStamp] = []
         self._waiting: dict[MicroBatch, list[TaskStamps]] = defaultdict(list)
         self._query: str | None = None
+        # Whether a function of foreachBatch sends, before micro-batches are committed; and whether any were sent after.
+        self._is_wrapper, self._has_late = False, False
         self._jobs, self._next_ns = 0, 0
         self._sending, self._is_closed = threading.RLock(), threading.Event()
         self._warned = OncePerCause()
@@ -114,6 +116,7 @@ class SparkProbe:
         except (TapError, PySparkException, OSError, ValueError) as error:
             self._cleanup.close()
             raise ProbeError(f"a probe of a Spark job cannot start: {error}") from error
+        self._query = self._account.query or None
         self._keep_account(self._account.announce)
         self._listener = QueryListener(self, self._warn)
         spark.streams.addListener(self._listener)
@@ -155,13 +158,12 @@ class SparkProbe:
 
     def foreach_batch(self, function: BatchFunction) -> BatchFunction:
         """Return a function for ``foreachBatch`` that calls this one, and sends the stamps once it has returned."""
+        self._is_wrapper = True
 
         def handle_batch(rows: DataFrame, number: int) -> None:
             function(rows, number)
             query = rows.sparkSession.sparkContext.getLocalProperty(QUERY_PROPERTY) or ""
-            with self._sending:
-                self._check_query(query)
-                self.finish(MicroBatch(query, number))
+            self.finish(MicroBatch(query, number), is_committed=False)
 
         return handle_batch
 
@@ -176,14 +178,15 @@ class SparkProbe:
         if read_through_us is not None:
             self._keep_account(lambda: self._account.advance(read_through_us))
 
-    def finish(self, micro_batch: MicroBatch) -> None:
-        """Send the stamps of a micro-batch, if there are any that were not sent."""
+    def finish(self, micro_batch: MicroBatch, *, is_committed: bool = True) -> None:
+        """Send the stamps of a micro-batch, if there are any that were not sent; before it is committed, or behind."""
         with self._sending:
             try:
                 self._collect()
                 parts = self._waiting.pop(micro_batch, [])
-                if self._is_closed.is_set() or (not parts and micro_batch.query != self._query):
-                    return  # of a query without this probe
+                if self._is_closed.is_set() or (is_committed and not parts):
+                    return
+                self._has_late |= is_committed
                 self._check_query(micro_batch.query)
                 batches = self._build(micro_batch, parts)
                 is_sent = not batches or (self._keep_account(self._account.announce) and self._send(batches))
@@ -205,13 +208,18 @@ class SparkProbe:
 
     def close(self) -> None:
         """Close the probe: what the job does from now on is unknown."""
-        self._is_closed.set()
         try:
             self._spark.streams.removeListener(self._listener)
         except Exception:  # noqa: BLE001 - the session may be gone
             _log.debug("a listener could not be removed", exc_info=True)
         with self._sending:
-            self._cleanup.close()
+            if not self._is_closed.is_set():
+                self._is_closed.set()
+                try:
+                    self._account.close(is_complete=self._is_wrapper and not self._has_late)
+                except TapError as error:
+                    self._warn(str(error))
+                self._cleanup.close()
 
     def __enter__(self) -> Self:
         """Return the probe."""

@@ -49,7 +49,7 @@ def run(place: tuple[str, str, str], folder: Path, rows_at_end: int, until_s: in
     spark.sparkContext.setLogLevel("ERROR")
     probe = SparkProbe(spark, topic, "enrich", f"spool:{folder / 'spool'}", state=folder / "probe.json")
     source = spark.readStream.format("kafka").option("kafka.bootstrap.servers", brokers).option("subscribe", topic)
-    orders = source.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", 400).load()
+    orders = source.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", 300).load()
     orders = orders.select(
         F.from_json(F.col("value").cast("string"), "id string, at timestamp, customer int").alias("o")
     )

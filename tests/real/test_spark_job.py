@@ -26,26 +26,32 @@ from tests.support.report import reported
 
 ORDERS: Final = 3_000
 LOST: Final = ORDERS // 100
-TRANSIT_S: Final = 900
+KILLS: Final = 20
+TRANSIT_S: Final = 720
 WITHIN_S: Final = 900.0
 
 
-def send_orders(kafka: Kafka, topic: str, folder: Path) -> int:
-    """Send all orders, stamped by the shop, and return the end of their minute, the one before this, in s since 1970.
+class Shop:
+    """Shop that sends orders, all of the minute before its start; every hundredth has a customer that nobody knows."""
 
-    Every hundredth has a customer that nobody knows.
-    """
-    kafka.create_topic(topic, 3)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap})
-    end_s = int(time.time()) // 60 * 60
-    with Probe(topic, "shop", f"spool:{folder / 'spool'}") as probe:
-        for number in range(ORDERS):
-            at_us = end_s * 1_000_000 - ORDERS + number
+    def __init__(self, kafka: Kafka, topic: str, folder: Path) -> None:
+        """Make the topic; ``end_s`` is the end of the minute in s since 1970."""
+        kafka.create_topic(topic, 3)
+        self.topic, self.sent, self.end_s = topic, 0, int(time.time()) // 60 * 60
+        self._producer = Producer({"bootstrap.servers": kafka.bootstrap})
+        self.probe = Probe(topic, "shop", f"spool:{folder / 'spool'}")
+
+    def send(self, count: int) -> None:
+        """Send so many orders."""
+        for number in range(self.sent, self.sent + count):
+            at_us = self.end_s * 1_000_000 - ORDERS + number
             text = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(at_us // 10**6))}.{at_us % 10**6:06}Z"
-            producer.produce(topic, json.dumps({"id": f"order-{number}", "at": text, "customer": number % 100}))
-            probe.departed(f"order-{number}", at_us)
-        producer.flush()
-    return end_s
+            self._producer.produce(
+                self.topic, json.dumps({"id": f"order-{number}", "at": text, "customer": number % 100})
+            )
+            self.probe.departed(f"order-{number}", at_us)
+        self._producer.flush()
+        self.sent += count
 
 
 class Job:
@@ -110,14 +116,15 @@ def check_orders(window: dict[str, Any]) -> None:
 
 def test_a_job_that_is_killed_stamps_each_order_once(kafka: Kafka, tmp_path: Path) -> None:
     """Orders count once each, and those that the join lost are named; what was not told is unknown, and never lost."""
-    topic = "spark-orders"
-    send_orders(kafka, topic, tmp_path)
-    job = Job(tmp_path, "local[2]", kafka.bootstrap, topic, "0")
+    shop = Shop(kafka, "spark-orders", tmp_path)
+    shop.send(ORDERS)
+    shop.probe.close()
+    job = Job(tmp_path, "local[2]", kafka.bootstrap, shop.topic, "0")
     while int(job.read_line()) < ORDERS // 3:
         pass
     job.kill()
-    Job(tmp_path, "local[2]", kafka.bootstrap, topic, str(ORDERS - LOST)).wait()
-    window = judge(tmp_path, topic)
+    Job(tmp_path, "local[2]", kafka.bootstrap, shop.topic, str(ORDERS - LOST)).wait()
+    window = judge(tmp_path, shop.topic)
     check_orders(window)
     assert (window["verdict"], window["lost_lower"]) == ("UNKNOWN", 0)
 
@@ -127,23 +134,29 @@ def test_twenty_kills_of_drivers_and_executors_change_no_figure(
     kafka: Kafka, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """On a cluster that runs slow tasks twice: the verdict, too, is that of a job that nobody has killed."""
-    topic, chance = "spark-killed", random.Random(22)
+    chance = random.Random(22)
     cluster = Spark(tmp_path_factory.mktemp("cluster") / "spark", 2)
     try:
         cluster.start()
-        end_s = send_orders(kafka, topic, tmp_path)
-        for number in range(20):
-            job = Job(tmp_path, cluster.url, kafka.bootstrap, topic, "0")
+        shop = Shop(kafka, "spark-killed", tmp_path)
+        for number in range(KILLS):
+            # A micro-batch after each kill shows by its number that nothing before it went without stamps.
+            shop.send(ORDERS // (KILLS + 1))
+            job = Job(tmp_path, cluster.url, kafka.bootstrap, shop.topic, "0")
             job.read_line()
-            time.sleep(chance.uniform(0.0, 4.0))
+            time.sleep(chance.uniform(0.0, 8.0))
             if number % 2:
                 for executor in cluster.executors()[:1]:
                     os.kill(executor, signal.SIGKILL)
                 time.sleep(chance.uniform(0.0, 6.0))
             job.kill()
-        Job(tmp_path, cluster.url, kafka.bootstrap, topic, str(ORDERS - LOST), str(end_s + TRANSIT_S)).wait()
+        shop.send(ORDERS - shop.sent)
+        shop.probe.close()
+        horizon_s = shop.end_s + TRANSIT_S
+        assert time.time() < horizon_s - 60
+        Job(tmp_path, cluster.url, kafka.bootstrap, shop.topic, str(ORDERS - LOST), str(horizon_s)).wait()
     finally:
         cluster.stop()
-    window = judge(tmp_path, topic)
+    window = judge(tmp_path, shop.topic)
     check_orders(window)
     assert [window[name] for name in ("verdict", "lost_lower", "lost_upper")] == ["LOSSY", LOST, LOST]
