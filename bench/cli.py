@@ -34,6 +34,7 @@ from bench import (
     scale,
     series_cost,
     soak,
+    spark_job,
     speed,
     stamp_cost,
     suggestions,
@@ -86,6 +87,7 @@ class Measure(StrEnum):
     DELIVER = "deliver"
     INGEST = "ingest"
     FILES = "files"
+    SPARK = "spark"
     SCALE = "scale"
     THROTTLE = "throttle"
     SOAK = "soak"
@@ -167,6 +169,7 @@ _MEASURES: Final[dict[Measure, Callable[[Request, Progress], Measurement]]] = {
         lines := files.measure(of.observations, of.scratch, tell, of.formats),
         files.build_table(lines),
     ),
+    Measure.SPARK: lambda of, tell: (costs := spark_job.measure(of.scratch, tell), spark_job.build_table(costs)),
     Measure.SCALE: lambda of, tell: (runs := scale.measure(of.scratch, tell, of.repeats), tables.scale(runs)),
     Measure.THROTTLE: lambda of, tell: (lines := throttle.measure(of.scratch, tell), throttle.build_table(lines)),
     Measure.SOAK: lambda of, tell: (lines := soak.measure(of.scratch, tell, of.minutes), tables.soak(lines)),

@@ -72,6 +72,7 @@ OF_SPARK: Final = frozenset(
         "test_spool.py",
         "test_archive.py",
         "test_once.py",
+        "test_spark_probe.py",
     }
 )
 """Files with tests in the Spark session of a tester: one tester runs them all, so that one session is started."""

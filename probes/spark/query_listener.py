@@ -21,6 +21,9 @@ from hopwatch.probes.spark.task_stamps import MicroBatch
 class ProgressReceiver(Protocol):
     """Receiver of the progress of streaming queries."""
 
+    def begin(self, query: str) -> None:
+        """Take note that a query starts, before its first micro-batch."""
+
     def finish(self, micro_batch: MicroBatch) -> None:
         """Take note that a micro-batch is committed."""
 
@@ -36,7 +39,8 @@ class QueryListener(StreamingQueryListener):
         self._receiver, self._warn = receiver, warn
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
-        """Do nothing: a query has read nothing yet."""
+        """Tell that a query starts."""
+        self._receiver.begin(str(event.id))
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
         """Tell the end of a micro-batch, and, if it took all that there was, the moment at which it was planned."""

@@ -178,6 +178,13 @@ class SparkProbe:
         if read_through_us is not None:
             self._keep_account(lambda: self._account.advance(read_through_us))
 
+    def begin(self, query: str) -> None:
+        """Forget what tasks of a query stamped for micro-batches that it has not finished: it reads them again."""
+        with self._sending:
+            self._collect()
+            for micro_batch in [one for one in self._waiting if one.query == query]:
+                del self._waiting[micro_batch]
+
     def finish(self, micro_batch: MicroBatch, *, is_committed: bool = True) -> None:
         """Send the stamps of a micro-batch, if there are any that were not sent; before it is committed, or behind."""
         with self._sending:

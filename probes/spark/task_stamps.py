@@ -90,13 +90,10 @@ def build_filter(point: StampPoint, stamps: Accumulator[list[TaskStamps]], colum
 
     def pass_all(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         reader = RowReader(point)
-        try:
-            for arrays in batches:
-                reader.read(arrays)
-                yield pa.repeat(True, len(arrays[0]))  # noqa: FBT003 - the value that is repeated
-        finally:
-            # A task that needs no more rows closes the iterator: those that it has had are stamped.
-            stamps.add(reader.build_stamps())
+        for arrays in batches:
+            reader.read(arrays)
+            yield pa.repeat(True, len(arrays[0]))  # noqa: FBT003 - the value that is repeated
+        stamps.add(reader.build_stamps(TaskContext.get()))
 
     is_stamped = arrow_udf(pass_all, "boolean")  # type: ignore[call-overload]  # the type is found by the annotations
     found: Column = is_stamped.asNondeterministic()(*columns)
@@ -131,9 +128,8 @@ class RowReader:
                 _log.warning("a probe failed to read rows", exc_info=True)
             self._unkept[None] += len(arrays[0])
 
-    def build_stamps(self) -> list[TaskStamps]:
-        """Return what was read; nothing of a task without rows."""
-        context: Any = TaskContext.get()
+    def build_stamps(self, context: Any) -> list[TaskStamps]:  # noqa: ANN401 - a TaskContext
+        """Return what was read in the task of a context; nothing of a task without rows."""
         if context is None or not (self._parts or self._unkept):
             return []
         number = context.getLocalProperty(BATCH_PROPERTY)

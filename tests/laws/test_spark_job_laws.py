@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hopwatch import Probe
 from hopwatch.monitor.store import dialect, schema
 from hopwatch.testing import ManualClock
+from tests.support.examples import examples
 from tests.support.micro_batches import run_once
 from tests.support.model_comparison import rules_of
 from tests.support.report import reported

@@ -27,7 +27,7 @@ from tests.support.report import reported
 ORDERS: Final = 3_000
 LOST: Final = ORDERS // 100
 KILLS: Final = 20
-TRANSIT_S: Final = 720
+TRANSIT_S: Final = 60
 WITHIN_S: Final = 900.0
 
 
@@ -152,11 +152,11 @@ def test_twenty_kills_of_drivers_and_executors_change_no_figure(
             job.kill()
         shop.send(ORDERS - shop.sent)
         shop.probe.close()
-        horizon_s = shop.end_s + TRANSIT_S
-        assert time.time() < horizon_s - 60
+        horizon_s = int(time.time()) + TRANSIT_S + 5
         Job(tmp_path, cluster.url, kafka.bootstrap, shop.topic, str(ORDERS - LOST), str(horizon_s)).wait()
     finally:
         cluster.stop()
     window = judge(tmp_path, shop.topic)
     check_orders(window)
-    assert [window[name] for name in ("verdict", "lost_lower", "lost_upper")] == ["LOSSY", LOST, LOST]
+    figures = [window[name] for name in ("verdict", "lost_lower", "lost_upper")]
+    assert figures == ["LOSSY", LOST, LOST], window["reasons"]
