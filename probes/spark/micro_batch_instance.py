@@ -34,7 +34,7 @@ class JobStamp(StrEnum):
     REJECTED = "rejected"
 
 
-class NodeStamps(NamedTuple):
+class SideStamps(NamedTuple):
     """Messages of a micro-batch that a node stamped in one way."""
 
     stamp: JobStamp
@@ -42,7 +42,7 @@ class NodeStamps(NamedTuple):
 
 
 def build_micro_batch(
-    job: FinishedInstance, stamps: Sequence[NodeStamps], now_us: int, *, id_text: bool = True
+    job: FinishedInstance, stamps: Sequence[SideStamps], now_us: int, *, id_text: bool = True
 ) -> list[Batch]:
     """Build all batches of a micro-batch, which is named as the job is, and by its stamps; none if it has no rows.
 
@@ -74,7 +74,7 @@ def count_windows(batches: Sequence[Batch]) -> Mapping[int, int]:
     return counts
 
 
-def _find_drops(stamps: Sequence[NodeStamps], now_us: int) -> list[Drop]:
+def _find_drops(stamps: Sequence[SideStamps], now_us: int) -> list[Drop]:
     drops: list[Drop] = []
     for _, (rows, _, unkept) in stamps:
         span_us = (int(rows.events_us.min()), int(rows.events_us.max())) if len(rows) else None
@@ -84,7 +84,7 @@ def _find_drops(stamps: Sequence[NodeStamps], now_us: int) -> list[Drop]:
     return drops
 
 
-def _build_columns(each: NodeStamps, first_text: int, now_us: int) -> Columns:
+def _build_columns(each: SideStamps, first_text: int, now_us: int) -> Columns:
     """Build the observations of one stamp; messages leave when the micro-batch is done, now.
 
     Those that end at the node have arrived there before, and carry no moment.
@@ -111,7 +111,7 @@ def _count_texts(rows: Sequence[MessageRows]) -> int:
     return sum(len(each.id_texts) for each in rows)
 
 
-def _digest(stamps: Sequence[NodeStamps]) -> str:
+def _digest(stamps: Sequence[SideStamps]) -> str:
     """Return a name of what was stamped, moments left out."""
     digest = blake2b(digest_size=8)
     for stamp, (rows, _, unkept) in stamps:

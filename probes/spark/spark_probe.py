@@ -32,7 +32,7 @@ from hopwatch.probes.sinks import Sink, check_sink, open_sink
 from hopwatch.probes.spark.evaluations import merge_evaluations
 from hopwatch.probes.spark.job_account import JobAccount
 from hopwatch.probes.spark.job_state import JobState
-from hopwatch.probes.spark.micro_batch_instance import JobStamp, NodeStamps, build_micro_batch, count_windows
+from hopwatch.probes.spark.micro_batch_instance import JobStamp, SideStamps, build_micro_batch, count_windows
 from hopwatch.probes.spark.query_listener import QueryListener
 from hopwatch.probes.spark.task_stamps import (
     ID_COLUMN,
@@ -295,7 +295,7 @@ class SparkProbe:
         for part in parts:
             by_point[part.point].append(part)
         merged = [(self._points[point], merge_evaluations(tasks)) for point, tasks in sorted(by_point.items())]
-        stamps = [NodeStamps(stamp, found) for stamp, found in merged if found is not None]
+        stamps = [SideStamps(stamp, found) for stamp, found in merged if found is not None]
         job = f"{self._spark.sparkContext.applicationId}.{self._jobs}"
         name = f"spark-{micro_batch.query or job}" + ("" if micro_batch.number is None else f".{micro_batch.number}")
         now_us = self._clock.wall_ns() // 1_000

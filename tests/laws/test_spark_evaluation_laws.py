@@ -69,7 +69,7 @@ def test_messages_stand_in_an_order_that_depends_on_them_alone(
 
 @given(st.lists(PARTITIONS, min_size=1, max_size=3))
 def test_no_message_of_any_evaluation_is_left_out(evaluations: list[list[list[Message]]]) -> None:
-    """Where a plan is not deterministic each message counts as often as the evaluation that has most of it."""
+    """In a plan that is not deterministic each message counts as often as in the evaluation with most of it."""
     parts = [
         build_task(stage, place, place, messages)
         for stage, partitions in enumerate(evaluations)

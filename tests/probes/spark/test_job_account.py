@@ -58,7 +58,7 @@ def build_account(transport: Transport, state: JobState | None, clock: ManualClo
 
 
 def test_an_account_reaches_back_a_day(transport: Transport, clock: ManualClock) -> None:
-    """What the job may have read before its first start is unknown: its first batch completes nothing."""
+    """The first batch completes nothing: the job may have read messages before its first start."""
     account = build_account(transport, None, clock)
     assert account.announce()
     assert account.announce()
@@ -116,7 +116,7 @@ def test_the_number_of_the_next_micro_batch_proves_that_none_is_missing(
     state: JobState,
     clock: ManualClock,
 ) -> None:
-    """Where it does not, or where the query is idle before there is one, a number is left out."""
+    """A number is left out if it does not, or if the query is idle before there is one."""
     account = build_account(transport, state, clock)
     account.announce()
     if noted is not None:
@@ -145,7 +145,7 @@ def test_a_process_that_closed_has_noted_all(transport: Transport, state: JobSta
 
 
 def test_a_batch_that_is_refused_is_first_in_line(transport: Transport, clock: ManualClock) -> None:
-    """What it told is told again before anything else is."""
+    """Nothing else is sent before it."""
     account = build_account(transport, None, clock)
     account.announce()
     account.note(MicroBatch(QUERY, 0), {EPOCH_US // 1_000: 3})

@@ -131,7 +131,7 @@ def test_rows_that_end_here_are_stamped_where_a_condition_holds(
 
 
 def test_rows_without_id_or_time_are_counted_as_dropped(probe: SparkProbe, orders: DataFrame, sink: MemorySink) -> None:
-    """What cannot be stamped makes no message look lost."""
+    """No message looks lost for a row that cannot be stamped."""
     number = F.when(F.col("number") == 1, F.lit(None)).otherwise(F.col("number"))
     at = F.when(F.col("number") == 2, F.lit(None)).otherwise(F.col("at"))
     probe.stamp(orders, "in", message_id=number, event_time=at).collect()
@@ -213,7 +213,7 @@ def test_a_micro_batch_is_sent_before_it_is_committed(
 def test_a_function_that_fails_stamps_nothing(
     spark: SparkSession, probe: SparkProbe, orders: DataFrame, sink: MemorySink, tmp_path: Path
 ) -> None:
-    """What was evaluated for it is no message that has left."""
+    """Rows that were evaluated for it have not left."""
     orders.write.parquet(str(tmp_path / "orders"))
 
     def fail(rows: DataFrame, _: int) -> None:
@@ -242,7 +242,7 @@ def test_a_query_with_a_sink_of_spark_is_stamped_behind_its_commit(
 def test_a_sink_that_refuses_costs_the_job_nothing(
     spark: SparkSession, orders: DataFrame, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What it does not take is counted, in the windows of the rows, once it takes something again."""
+    """Its stamps are counted as dropped, in the windows of the rows, once it takes something again."""
     sink = MemorySink()
     with SparkProbe(spark, "orders", "enrich", sink, patience_s=0.1) as probe:
         sink.is_full = True
@@ -317,7 +317,7 @@ def test_a_probe_leaves_no_thread(spark: SparkSession, sink: MemorySink) -> None
 def test_a_query_that_fails_again_and_again_leaves_nothing_behind(
     spark: SparkSession, probe: SparkProbe, orders: DataFrame, tmp_path: Path
 ) -> None:
-    """What its tasks stamped for a micro-batch that was not finished goes when the query starts anew."""
+    """Stamps of a micro-batch that was not finished go when the query starts anew."""
     orders.write.parquet(str(tmp_path / "orders"))
 
     def build(rows: DataFrame) -> DataFrame:

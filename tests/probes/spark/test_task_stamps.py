@@ -38,7 +38,7 @@ def read(
 
 
 def test_the_rows_of_a_task_are_messages() -> None:
-    """They say which task of which micro-batch read them, and which of them have no id or time."""
+    """Stamps name their task and its micro-batch, and count the rows without id or time."""
     found = read((NUMBERS, TIMES), properties={"sql.streaming.queryId": "q", "streaming.sql.batchId": "4"})
     assert found[:5] == (3, MicroBatch("q", 4), 5, 2, 9)
     assert found.rows.events_us.tolist() == [EPOCH_US]
@@ -60,7 +60,7 @@ def test_a_task_without_rows_adds_nothing() -> None:
 
 
 def test_rows_that_cannot_be_read_are_counted(caplog: pytest.LogCaptureFixture) -> None:
-    """Whatever fails, the job goes on; its log has one line."""
+    """The job goes on, and its log has one line."""
     local = pa.array([1, 2, 3], pa.timestamp("us"))
     found = read((NUMBERS, local), (NUMBERS, local), (NUMBERS, TIMES))
     assert found.unkept == {None: 6}
