@@ -100,9 +100,8 @@ class SparkProbe:
         self._max_task_bytes = max_task_bytes
         self._points: list[JobStamp] = []
         self._waiting: dict[MicroBatch, list[TaskStamps]] = defaultdict(list)
-        self._query: str | None = None
-        # Whether a function of foreachBatch sends, before micro-batches are committed; and whether any were sent after.
-        self._is_wrapper, self._has_late = False, False
+        # The query that stamps, "" of a batch job, or of several; and whether this process has seen its stamps.
+        self._query, self._is_seen = "", False
         self._jobs, self._next_ns = 0, 0
         self._sending, self._is_closed = threading.RLock(), threading.Event()
         self._warned = OncePerCause()
@@ -116,7 +115,7 @@ class SparkProbe:
         except (TapError, PySparkException, OSError, ValueError) as error:
             self._cleanup.close()
             raise ProbeError(f"a probe of a Spark job cannot start: {error}") from error
-        self._query = self._account.query or None
+        self._query = self._account.query
         self._keep_account(self._account.announce)
         self._listener = QueryListener(self, self._warn)
         spark.streams.addListener(self._listener)
@@ -158,7 +157,6 @@ class SparkProbe:
 
     def foreach_batch(self, function: BatchFunction) -> BatchFunction:
         """Return a function for ``foreachBatch`` that calls this one, and sends the stamps once it has returned."""
-        self._is_wrapper = True
 
         def handle_batch(rows: DataFrame, number: int) -> None:
             function(rows, number)
@@ -193,7 +191,6 @@ class SparkProbe:
                 parts = self._waiting.pop(micro_batch, [])
                 if self._is_closed.is_set() or (is_committed and not parts):
                     return
-                self._has_late |= is_committed
                 self._check_query(micro_batch.query)
                 batches = self._build(micro_batch, parts)
                 is_sent = not batches or (self._keep_account(self._account.announce) and self._send(batches))
@@ -223,9 +220,13 @@ class SparkProbe:
             if not self._is_closed.is_set():
                 self._is_closed.set()
                 try:
-                    self._account.close(is_complete=self._is_wrapper and not self._has_late)
+                    self._collect()
+                    is_running = any(str(query.id) == self._query for query in self._spark.streams.active)
+                    self._account.close(is_complete=not self._waiting and not is_running)
                 except TapError as error:
                     self._warn(str(error))
+                except Exception:  # noqa: BLE001 - the session may be gone
+                    _log.debug("a query could not be asked for", exc_info=True)
                 self._cleanup.close()
 
     def __enter__(self) -> Self:
@@ -282,8 +283,8 @@ class SparkProbe:
         del found[:count]
 
     def _check_query(self, query: str) -> None:
-        if self._query is None:
-            self._query = query
+        if not self._is_seen:
+            self._query, self._is_seen = query, True
         elif query != self._query:
             # They have read up to different moments, and which of them stamps what is known by its rows alone.
             self._query = ""

@@ -96,10 +96,9 @@ class SimulatedJob:
         """Start a process."""
         self.added: list[TaskStamps] = StampsParam().zero([])
         context = SimpleNamespace(accumulator=lambda *_: SimpleNamespace(value=self.added), applicationId="app")
-        streams = SimpleNamespace(addListener=lambda _: None, removeListener=lambda _: None)
+        streams = SimpleNamespace(addListener=lambda _: None, removeListener=lambda _: None, active=[])
         spark = cast("Any", SimpleNamespace(sparkContext=context, streams=streams))
         self.probe = SparkProbe(spark, "orders", "enrich", self.sink, state=self.state, clock=self.clock)
-        self.probe._is_wrapper = not self.is_late
         for side in JOB_STAMPS:
             self.probe._points.append(side)
 

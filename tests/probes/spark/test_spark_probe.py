@@ -334,3 +334,37 @@ def test_a_query_that_fails_again_and_again_leaves_nothing_behind(
         probe._collect()
         counts.append(sum(map(len, probe._waiting.values())))
     assert len(set(counts)) == 1
+
+
+def test_a_batch_job_goes_on_without_a_hole(
+    spark: SparkSession, orders: DataFrame, sink: MemorySink, tmp_path: Path
+) -> None:
+    """A job that sent all its stamps, and closed, has left none; one that forgot to send them is in doubt."""
+    for is_sent in (True, True, False, True):
+        probe = SparkProbe(spark, "orders", "enrich", sink, state=tmp_path / "state")
+        probe.stamp(orders, "in", message_id="number", event_time="at").collect()
+        if is_sent:
+            probe.send(read_through_us=AT_US)
+        probe.close()
+    told = [batch for batch in map(decode, sink.records) if not batch.count and batch.kind is not BatchKind.BYE]
+    account = next(batch.probe for batch in told if batch.complete_through_us == AT_US)
+    numbers = sorted({batch.seq for batch in told if batch.probe == account})
+    # Two batches of each process that sent, one of the one that did not, and a number left out after it.
+    assert numbers == [0, 1, 2, 3, 4, 5, 7]
+
+
+def test_another_query_may_follow(
+    spark: SparkSession, orders: DataFrame, sink: MemorySink, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A query whose checkpoint was deleted is a new one, by which the same node goes on."""
+    orders.write.parquet(str(tmp_path / "orders"))
+    for name in ("one", "two"):
+        with SparkProbe(spark, "orders", "enrich", sink, state=tmp_path / "state") as probe:
+            source = spark.readStream.schema("number long, at timestamp").parquet(str(tmp_path / "orders"))
+            stamped = probe.stamp(source, "in", message_id="number", event_time="at")
+            writer = stamped.writeStream.option("checkpointLocation", str(tmp_path / name))
+            query = writer.foreachBatch(probe.foreach_batch(count_rows)).start()
+            query.processAllAvailable()
+            query.stop()
+    assert "second query" not in caplog.text
+    assert count_stamps(sink, "in") == ALL + ALL
