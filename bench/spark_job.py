@@ -89,9 +89,8 @@ def _join(rows: DataFrame) -> DataFrame:
 
 
 def _compute(rows: DataFrame) -> DataFrame:
-    digest = F.col("item")
-    for _ in range(HASHES):
-        digest = F.sha2(digest, DIGEST_BITS)
+    numbers = F.sequence(F.lit(1), F.lit(HASHES))
+    digest = F.aggregate(numbers, F.col("item"), lambda text, _: F.sha2(text, DIGEST_BITS))
     return _join(rows.withColumn("digest", digest))
 
 
