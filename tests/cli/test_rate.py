@@ -28,6 +28,7 @@ from tests.support.workspace import CONFIGURATION
 
 TARGET = ("--until", "e2e p50 <= 30 s and loss = 0")
 """A target that a stream of this process keeps on a machine that is busy with other tests, too."""
+TRIES = 3
 BOTH = "messages arrive at --topic or at --receiver, got"
 
 
@@ -198,11 +199,16 @@ def flags(made: Stream) -> tuple[str, ...]:
 
 def test_a_stream_is_rated(folder: Path, stream: Callable[..., Stream], capsys: pytest.CaptureFixture[str]) -> None:
     """A rate that holds ends it with 0; JSON has the step, and the page opens without a network."""
-    code = main([*flags(stream(201)), "--max-rate", "100", "--repeats", "1", "--json", "--html", "page.html"])
-    said = capsys.readouterr()
-    assert code == 0, said.err
-    told = json.loads(said.out)
-    (run,) = told["runs"]
+    asked = (*flags(stream(201)), "--max-rate", "100", "--repeats", "1", "--json", "--html", "page.html")
+    for _ in range(TRIES):
+        code = main(list(asked))
+        said = capsys.readouterr()
+        assert code == 0, said.err
+        told = json.loads(said.out)
+        (run,) = told["runs"]
+        # A step whose sender is held back by a busy machine is void, and lower rates are tried.
+        if {step["state"] for step in run["repeats"][0]["steps"]} <= {"holds", "fails"}:
+            break
     assert (told["end"], run["rating_per_s"], run["is_lower_bound"]) == ("complete", 100, True)
     assert run["saturation"] is None
     (only,) = run["repeats"][0]["steps"]
