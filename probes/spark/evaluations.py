@@ -41,16 +41,23 @@ def merge_evaluations(parts: Iterable[TaskStamps]) -> StampedRows | None:
     for found in evaluations:
         bad |= found.rows.bad
         unkept |= found.unkept
-    keys = [_build_keys(found.rows) for found in evaluations]
-    if all(np.array_equal(keys[0], others) for others in keys[1:]):
+    if all(_are_equal(first.rows, found.rows) for found in evaluations[1:]):
         return StampedRows(first.rows.with_bad(bad), first.stamped_us, unkept)
     rows = concatenate_rows([found.rows for found in evaluations]).with_bad(bad)
-    numbers = np.concatenate([_count_before(found) for found in keys])
+    numbers = np.concatenate([_count_before(_build_keys(found.rows)) for found in evaluations])
     # The first of equal rows is that of the earliest evaluation.
-    _, chosen = np.unique(np.column_stack([np.concatenate(keys), numbers]), axis=0, return_index=True)
+    _, chosen = np.unique(np.column_stack([_build_keys(rows), numbers]), axis=0, return_index=True)
     order = np.sort(chosen)
     stamped_us = np.concatenate([found.stamped_us for found in evaluations])
     return _select_sorted(_select(rows, order), stamped_us[order], unkept)
+
+
+def _are_equal(one: MessageRows, other: MessageRows) -> bool:
+    return (
+        np.array_equal(one.ids, other.ids)
+        and np.array_equal(one.events_us, other.events_us)
+        and np.array_equal(one.id_kinds, other.id_kinds)
+    )
 
 
 def _group(parts: Iterable[TaskStamps]) -> list[list[TaskStamps]]:
@@ -76,18 +83,22 @@ def _sort(tasks: Sequence[TaskStamps]) -> StampedRows:
 
 
 def _select_sorted(rows: MessageRows, stamped_us: NDArray[np.int64], unkept: Counter[int | None]) -> StampedRows:
-    order = _find_order(_build_keys(rows))
+    order = _find_order(rows)
     return StampedRows(_select(rows, order), stamped_us[order], unkept)
 
 
-def _find_order(keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+def _find_order(rows: MessageRows) -> NDArray[np.int64]:
     """Return an order in which equal messages stand together, and which depends on the messages alone."""
-    mixed = (keys * _MULTIPLIERS).sum(axis=1, dtype=np.uint64)
+    parts = (rows.ids[:, 0], rows.ids[:, 1], rows.events_us.view(np.uint64), rows.id_kinds.astype(np.uint64))
+    mixed = np.zeros(len(rows), np.uint64)
+    for part, multiplier in zip(parts, _MULTIPLIERS, strict=True):
+        mixed += part * multiplier
     order = np.argsort(mixed, kind="stable")
-    keys, mixed = keys[order], mixed[order]
-    if ((mixed[1:] == mixed[:-1]) & (keys[1:] != keys[:-1]).any(axis=1)).any():
+    mixed = mixed[order]
+    alike = np.flatnonzero(mixed[1:] == mixed[:-1])
+    if any((part[order[alike]] != part[order[alike + 1]]).any() for part in parts):
         # Two messages with one number: slower, and exact.
-        return order[np.lexsort(keys.T)]
+        return np.lexsort(_build_keys(rows).T)
     return order
 
 
