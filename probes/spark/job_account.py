@@ -113,6 +113,8 @@ class JobAccount:
         progress.last, progress.seq = progress.seq, progress.seq + 1
         progress.through_us, progress.told = through_us, told
         progress.drops = {window_ms: count for window_ms, count in progress.drops.items() if window_ms not in told}
+        # Until it is sent, it is first in line, also where it cannot be saved now.
+        self._is_announced = False
         self._save()
         return self._tell_last()
 

@@ -40,7 +40,10 @@ class QueryListener(StreamingQueryListener):
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
         """Tell that a query starts."""
-        self._receiver.begin(str(event.id))
+        try:
+            self._receiver.begin(str(event.id))
+        except Exception as error:  # noqa: BLE001 - a probe does not end its job
+            self._warn(f"the start of a query cannot be read: {error}")
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
         """Tell the end of a micro-batch, and, if it took all that there was, the moment at which it was planned."""

@@ -194,10 +194,15 @@ def test_a_file_of_something_else_is_refused(
 def test_a_state_that_cannot_be_written_stops_the_account(
     transport: Transport, state: JobState, clock: ManualClock
 ) -> None:
-    """Nothing is told that is not kept before."""
+    """Nothing is told that is not kept before, and nothing is left out once it can be written."""
     account = build_account(transport, state, clock)
     account.announce()
-    state.path.with_name(f".{state.path.name}.new").mkdir()
+    account.note(MicroBatch(QUERY, 0), {EPOCH_US // 1_000: 3})
+    blocked = state.path.with_name(f".{state.path.name}.new")
+    blocked.mkdir()
     with pytest.raises(TapSourceError, match="without it a restart stamps again"):
         account.advance(EPOCH_US)
     assert transport.numbers == [0]
+    blocked.rmdir()
+    assert account.advance(EPOCH_US)
+    assert [(batch.seq, len(batch.drops)) for batch in transport.sent] == [(0, 0), (1, 1), (2, 0), (3, 0)]
