@@ -69,7 +69,7 @@ def test_a_trigger_that_took_all_completes_its_moment(
 def test_an_idle_query_has_read_all() -> None:
     """A trigger that found nothing completes its moment; the end of a query completes none."""
     receiver = Receiver()
-    listener = QueryListener(receiver, [].append)
+    listener = QueryListener(receiver, list[str]().append)
     event: Any = SimpleNamespace(id=QUERY, timestamp=TRIGGER, exception=None)
     listener.onQueryStarted(event)
     listener.onQueryIdle(event)
