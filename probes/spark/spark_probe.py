@@ -189,6 +189,9 @@ class SparkProbe:
             try:
                 self._collect()
                 parts = self._waiting.pop(micro_batch, [])
+                if not is_committed:
+                    # Threads that a function starts do not know which micro-batch they work for.
+                    parts += self._waiting.pop(MicroBatch(), [])
                 if self._is_closed.is_set() or (is_committed and not parts):
                     return
                 self._check_query(micro_batch.query)

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -368,3 +369,22 @@ def test_another_query_may_follow(
             query.stop()
     assert "second query" not in caplog.text
     assert count_stamps(sink, "in") == ALL + ALL
+
+
+def test_threads_of_a_function_stamp_for_its_micro_batch(
+    spark: SparkSession, probe: SparkProbe, orders: DataFrame, sink: MemorySink, tmp_path: Path
+) -> None:
+    """Rows that a function writes in several threads have left, each once."""
+    orders.write.parquet(str(tmp_path / "orders"))
+
+    def write(rows: DataFrame, number: int) -> None:
+        with ThreadPoolExecutor(2) as threads:
+            list(threads.map(lambda _: count_rows(rows, number), range(2)))
+
+    run_stream(
+        spark,
+        tmp_path,
+        lambda rows: probe.stamp(rows, "out", message_id="number", event_time="at"),
+        probe.foreach_batch(write),
+    )
+    assert count_stamps(sink, "out") == ALL
