@@ -388,3 +388,15 @@ def test_threads_of_a_function_stamp_for_its_micro_batch(
         probe.foreach_batch(write),
     )
     assert count_stamps(sink, "out") == ALL
+
+
+def test_a_cached_frame_is_stamped_as_its_parts_are_read(
+    probe: SparkProbe, orders: DataFrame, sink: MemorySink
+) -> None:
+    """Actions read one partition each, and none again: together they have stamped each order once."""
+    stamped = probe.stamp(orders, "in", message_id="number", event_time="at").persist()
+    assert not stamped.isEmpty()
+    assert stamped.count() == ORDERS
+    stamped.unpersist()
+    probe.send()
+    assert count_stamps(sink, "in") == ALL
