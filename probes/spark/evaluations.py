@@ -49,7 +49,7 @@ def merge_evaluations(parts: Iterable[TaskStamps]) -> StampedRows | None:
     _, chosen = np.unique(np.column_stack([_build_keys(rows), numbers]), axis=0, return_index=True)
     order = np.sort(chosen)
     stamped_us = np.concatenate([found.stamped_us for found in evaluations])
-    return _select_sorted(_select(rows, order), stamped_us[order], unkept)
+    return _select_sorted(rows.select(order), stamped_us[order], unkept)
 
 
 def _are_equal(one: MessageRows, other: MessageRows) -> bool:
@@ -76,20 +76,18 @@ def _sort(tasks: Sequence[TaskStamps]) -> StampedRows:
     """Return the messages of the tasks of one evaluation, of which there is at least one."""
     rows = concatenate_rows([task.rows for task in tasks])
     stamped_us = np.concatenate([np.full(len(task.rows), task.stamped_us) for task in tasks])
-    unkept: Counter[int | None] = Counter()
-    for task in tasks:
-        unkept += task.unkept
+    unkept: Counter[int | None] = sum((task.unkept for task in tasks), Counter())
     return _select_sorted(rows, stamped_us, unkept)
 
 
 def _select_sorted(rows: MessageRows, stamped_us: NDArray[np.int64], unkept: Counter[int | None]) -> StampedRows:
     order = _find_order(rows)
-    return StampedRows(_select(rows, order), stamped_us[order], unkept)
+    return StampedRows(rows.select(order), stamped_us[order], unkept)
 
 
 def _find_order(rows: MessageRows) -> NDArray[np.int64]:
     """Return an order in which equal messages stand together, and which depends on the messages alone."""
-    parts = (rows.ids[:, 0], rows.ids[:, 1], rows.events_us.view(np.uint64), rows.id_kinds.astype(np.uint64))
+    parts = _list_parts(rows)
     mixed = np.zeros(len(rows), np.uint64)
     for part, multiplier in zip(parts, _MULTIPLIERS, strict=True):
         mixed += part * multiplier
@@ -102,9 +100,14 @@ def _find_order(rows: MessageRows) -> NDArray[np.int64]:
     return order
 
 
+def _list_parts(rows: MessageRows) -> list[NDArray[np.uint64]]:
+    """Return what tells messages apart."""
+    return [rows.ids[:, 0], rows.ids[:, 1], rows.events_us.view(np.uint64), rows.id_kinds.astype(np.uint64)]
+
+
 def _build_keys(rows: MessageRows) -> NDArray[np.uint64]:
-    """Return what tells messages apart, (n, 4)."""
-    return np.column_stack([rows.ids, rows.events_us.view(np.uint64), rows.id_kinds.astype(np.uint64)])
+    """Return the same as one array, (n, 4)."""
+    return np.column_stack(_list_parts(rows))
 
 
 def _count_before(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -113,8 +116,3 @@ def _count_before(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     is_first = np.ones(len(keys), bool)
     is_first[1:] = (keys[1:] != keys[:-1]).any(axis=1)
     return (places - np.maximum.accumulate(np.where(is_first, places, 0))).astype(np.uint64)
-
-
-def _select(rows: MessageRows, order: NDArray[np.int64]) -> MessageRows:
-    texts = [rows.id_texts[place] for place in order.tolist()] if len(rows.id_texts) else ()
-    return MessageRows(rows.ids[order], rows.events_us[order], rows.id_kinds[order], texts, rows.bad)

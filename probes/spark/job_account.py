@@ -58,8 +58,8 @@ class JobAccount:
 
         What a process before this one may have sent last is sent again, and counts once.
         """
-        if not self._is_announced:
-            self._is_announced = self._tell_last() and self._tell(self._progress.through_us)
+        if not self._is_announced and self._tell_last():
+            self._tell(self._progress.through_us)
         return self._is_announced
 
     def advance(self, through_us: int) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Protocol
 
@@ -40,31 +41,33 @@ class QueryListener(StreamingQueryListener):
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
         """Tell that a query starts."""
-        try:
+        with self._guard("start"):
             self._receiver.begin(str(event.id))
-        except Exception as error:  # noqa: BLE001 - a probe does not end its job
-            self._warn(f"the start of a query cannot be read: {error}")
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
         """Tell the end of a micro-batch, and, if it took all that there was, the moment at which it was planned."""
-        try:
+        with self._guard("progress"):
             progress = event.progress
             query = str(progress.id)
             self._receiver.finish(MicroBatch(query, progress.batchId))
             if all(_takes_all(source) for source in progress.sources):
                 self._receiver.read_through(query, _parse_moment_us(progress.timestamp))
-        except Exception as error:  # noqa: BLE001 - a probe does not end its job
-            self._warn(f"the progress of a query cannot be read: {error}")
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
         """Tell the moment at which there was nothing to read."""
-        try:
+        with self._guard("progress"):
             self._receiver.read_through(str(event.id), _parse_moment_us(event.timestamp))
-        except Exception as error:  # noqa: BLE001 - a probe does not end its job
-            self._warn(f"the progress of a query cannot be read: {error}")
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
         """Do nothing: what its sources have from now on is read by nobody, and is not told."""
+
+    @contextmanager
+    def _guard(self, what: str) -> Iterator[None]:
+        """Warn of an error: a probe does not end its job."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - whatever it is
+            self._warn(f"the {what} of a query cannot be read: {error}")
 
 
 def _takes_all(source: SourceProgress) -> bool:

@@ -100,8 +100,6 @@ class SparkProbe:
         self._max_task_bytes = max_task_bytes
         self._points: list[JobStamp] = []
         self._waiting: dict[MicroBatch, list[TaskStamps]] = defaultdict(list)
-        # The query that stamps, "" of a batch job, or of several; and whether this process has seen its stamps.
-        self._query, self._is_seen = "", False
         self._jobs, self._next_ns = 0, 0
         self._sending, self._is_closed = threading.RLock(), threading.Event()
         self._warned = OncePerCause()
@@ -115,7 +113,8 @@ class SparkProbe:
         except (TapError, PySparkException, OSError, ValueError) as error:
             self._cleanup.close()
             raise ProbeError(f"a probe of a Spark job cannot start: {error}") from error
-        self._query = self._account.query
+        # The query that stamps, "" of a batch job, or of several; and whether this process has seen its stamps.
+        self._query, self._is_seen = self._account.query, False
         self._keep_account(self._account.announce)
         self._listener = QueryListener(self, self._warn)
         spark.streams.addListener(self._listener)
@@ -300,8 +299,8 @@ class SparkProbe:
             by_point[part.point].append(part)
         merged = [(self._points[point], merge_evaluations(tasks)) for point, tasks in sorted(by_point.items())]
         stamps = [SideStamps(stamp, found) for stamp, found in merged if found is not None]
-        job = f"{self._spark.sparkContext.applicationId}.{self._jobs}"
-        name = f"spark-{micro_batch.query or job}" + ("" if micro_batch.number is None else f".{micro_batch.number}")
+        job = micro_batch.query or f"{self._spark.sparkContext.applicationId}.{self._jobs}"
+        name = f"spark-{job}" + ("" if micro_batch.number is None else f".{micro_batch.number}")
         now_us = self._clock.wall_ns() // 1_000
         of_job = FinishedInstance(self.stream, self.node, name, 0)
         return build_micro_batch(of_job, stamps, now_us, id_text=self._id_text)

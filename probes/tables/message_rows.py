@@ -81,9 +81,10 @@ class MessageRows(NamedTuple):
         packed = np.ascontiguousarray(self.ids).tobytes()
         return (packed[at : at + ID_BYTES] for at in range(0, len(packed), ID_BYTES))
 
-    def select(self, chosen: NDArray[np.bool_]) -> MessageRows:
-        """Return the chosen messages, and all bad rows."""
-        texts = [self.id_texts[place] for place in np.flatnonzero(chosen).tolist()] if len(self.id_texts) else ()
+    def select(self, chosen: NDArray[np.bool_ | np.int64]) -> MessageRows:
+        """Return the chosen messages, given as a mask or as places in their new order, and all bad rows."""
+        places = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
+        texts = [self.id_texts[place] for place in places.tolist()] if len(self.id_texts) else ()
         return MessageRows(self.ids[chosen], self.events_us[chosen], self.id_kinds[chosen], texts, self.bad)
 
 
