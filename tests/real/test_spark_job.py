@@ -16,13 +16,10 @@ import pytest
 from confluent_kafka import Producer
 
 from hopwatch import Probe
-from hopwatch.monitor import settings
-from hopwatch.monitor.store import dialect, schema
 from servers.kafka import Kafka
 from servers.spark import Spark
 from tests.real import spark_job
-from tests.support.micro_batches import run_once
-from tests.support.report import reported
+from tests.support.judged_spool import judge_spool
 
 ORDERS: Final = 3_000
 LOST: Final = ORDERS // 100
@@ -90,17 +87,8 @@ class Job:
 
 def judge(folder: Path, topic: str) -> dict[str, Any]:
     """Return the window of the orders, after all that was stamped."""
-    config = folder / "hopwatch.toml"
-    config.write_text(
-        f'[transport]\nurl = "spool:./spool"\n[store]\nurl = "sqlite:///./store.db"\n[monitor]\nworkdir = "./work"\n'
-        f'[streams.{topic}]\npath = "shop -> enrich"\nstamps = {{ shop = "out" }}\ntransit = "{TRANSIT_S}s"\n'
-    )
-    chosen = settings.load(config, flags={}, environ={})
-    engine = dialect.create_engine(chosen.store.url)
-    schema.prepare_store(engine)
-    run_once(engine, chosen.stream_configs(), sorted((folder / "spool").rglob("*.seg")))
-    engine.dispose()
-    windows = reported(chosen.store.url)["streams"][0]["windows"]
+    stream = f'[streams.{topic}]\npath = "shop -> enrich"\nstamps = {{ shop = "out" }}\ntransit = "{TRANSIT_S}s"\n'
+    windows = judge_spool(folder, stream)[topic]["windows"]
     found: list[dict[str, Any]] = [window for window in windows if window["known"]]
     assert len(found) == 1
     return found[0]

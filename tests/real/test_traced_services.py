@@ -14,12 +14,9 @@ from typing import Any, Final
 
 import pytest
 
-from hopwatch.monitor import settings
-from hopwatch.monitor.store import dialect, schema
 from servers.kafka import Kafka
 from servers.process import PATIENCE_S
-from tests.support.micro_batches import run_once
-from tests.support.report import reported
+from tests.support.judged_spool import judge_spool
 
 MESSAGES: Final = 200
 SKIPPED: Final = 3
@@ -101,19 +98,11 @@ def run_pipeline(kafka: Kafka, folder: Path, name: str, **variables: str) -> dic
         _, told = service.communicate(timeout=PATIENCE_S)
         assert service.returncode == 0, told
         assert "stamped" not in told
-    config = folder / "hopwatch.toml"
-    config.write_text(
-        f'[transport]\nurl = "spool:./spool"\n[store]\nurl = "sqlite:///./store.db"\n[monitor]\nworkdir = "./work"\n'
+    return judge_spool(
+        folder,
         f'[streams.{orders}]\npath = "shop -> router"\nstamps = {{ shop = "out", router = "in" }}\n'
-        f'[streams.{routed}]\npath = "router -> billing"\nstamps = {{ router = "out", billing = "in" }}\n'
+        f'[streams.{routed}]\npath = "router -> billing"\nstamps = {{ router = "out", billing = "in" }}\n',
     )
-    chosen = settings.load(config, flags={}, environ={})
-    engine = dialect.create_engine(chosen.store.url)
-    schema.prepare_store(engine)
-    run_once(engine, chosen.stream_configs(), sorted((folder / "spool").rglob("*.seg")))
-    engine.dispose()
-    found = reported(chosen.store.url)
-    return {stream["stream"]: stream for stream in found["streams"]}
 
 
 def count_windows(windows: list[dict[str, Any]], name: str) -> int:
