@@ -23,6 +23,7 @@ EXTRAS := monitor kafka taps files tables gate deliver dashboards demo
 TESTERS := 7
 # Servers that are no jar, and the browser, beside PostgreSQL: each program with the package of Debian's that has it.
 SERVERS := prometheus:prometheus promtool:prometheus prometheus-alertmanager:prometheus-alertmanager amtool:prometheus-alertmanager chromium:chromium redis-server:redis-server
+GOLDEN := tests/probes/contract/vectors.jsonl tests/probes/contract/sessions.jsonl
 PIP_TOOLS := pip-tools==7.6.2
 PIP_AUDIT := pip-audit==2.10.1
 # The orchestrators that sensors and a query are tested in. The build of dbt-core 1.12 fetches one more file from elsewhere.
@@ -88,7 +89,7 @@ $(VENV)/installed: $(LOCK) pyproject.toml
 
 # The real servers of the tests, and what Spark reads Kafka with. Each server is looked for by itself; of Debian's packages it
 # installs those that are missing, as root.
-servers: $(VENV)/jars/connector $(VENV)/jars/broker $(VENV)/jars/archived
+servers: $(VENV)/jars/connector $(VENV)/jars/broker $(VENV)/jars/archived $(VENV)/jars/probe
 	@missing=; [ -n "$$(ls -d /usr/lib/postgresql/*/bin/initdb 2>/dev/null)" ] || missing=" postgresql"; \
 	for one in $(SERVERS); do command -v $${one%:*} >/dev/null || missing="$$missing $${one#*:}"; done; \
 	[ -z "$$missing" ] || { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
@@ -102,6 +103,16 @@ $(VENV)/jars/%: jars/%.pom.xml $(VENV)/installed
 	@rm -rf $@
 	@mvn -q -B -Dstyle.color=never -f $< org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies \
 	  -DoutputDirectory=$(CURDIR)/$@ -DincludeScope=runtime
+	@touch $@
+
+# The probe for the JVM, built and tested; the target before has fetched Maven.
+$(VENV)/jars/probe: $(shell find probes/jvm/pom.xml probes/jvm/src -type f) $(GOLDEN) $(VENV)/jars/broker
+	@command -v javac >/dev/null || { [ "$$(id -u)" = 0 ] && \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq openjdk-17-jdk-headless >/dev/null; } || { \
+	  echo "the probe for the JVM is built by javac, which is not here: install it with" \
+	  "'apt-get install openjdk-17-jdk-headless' (Debian, Ubuntu) or 'brew install openjdk@17' (macOS)" >&2; exit 1; }
+	@mvn -q -B -Dstyle.color=never -f probes/jvm/pom.xml package
+	@mkdir -p $@ && cp probes/jvm/build/hopwatch-probe.jar $@
 	@touch $@
 
 # Classes that Java reads once, for all Sparks and brokers that the tests start (ADR 0161).
