@@ -54,8 +54,8 @@ record MessageId(byte[] wire, Kind kind, byte[] text) {
 
     private static MessageId ofNumber(BigInteger number) {
         if (number.signum() < 0 || number.bitLength() > 8 * Limits.ID_BYTES) {
-            throw new IllegalArgumentException(
-                "a message id as a number lies in 0 ... 2^128 - 1, got one of " + number.bitLength() + " bits");
+            String got = number.bitLength() < 64 ? number.toString() : "one of " + number.bitLength() + " bits";
+            throw new IllegalArgumentException("a message id as a number lies in 0 ... 2^128 - 1, got " + got);
         }
         byte[] digits = number.toByteArray();
         byte[] wire = new byte[Limits.ID_BYTES];
