@@ -23,6 +23,7 @@ from bench import (
     forecasts,
     growth,
     instances,
+    jvm_cost,
     kafka,
     label_cost,
     live,
@@ -88,6 +89,7 @@ class Measure(StrEnum):
     INGEST = "ingest"
     FILES = "files"
     SPARK = "spark"
+    JVM = "jvm"
     SCALE = "scale"
     THROTTLE = "throttle"
     SOAK = "soak"
@@ -170,6 +172,7 @@ _MEASURES: Final[dict[Measure, Callable[[Request, Progress], Measurement]]] = {
         files.build_table(lines),
     ),
     Measure.SPARK: lambda of, tell: (costs := spark_job.measure(of.scratch, tell), spark_job.build_table(costs)),
+    Measure.JVM: lambda of, tell: (costs := jvm_cost.measure(of.scratch, tell), jvm_cost.build_table(costs)),
     Measure.SCALE: lambda of, tell: (runs := scale.measure(of.scratch, tell, of.repeats), tables.scale(runs)),
     Measure.THROTTLE: lambda of, tell: (lines := throttle.measure(of.scratch, tell), throttle.build_table(lines)),
     Measure.SOAK: lambda of, tell: (lines := soak.measure(of.scratch, tell, of.minutes), tables.soak(lines)),

@@ -1,7 +1,5 @@
 package hopwatch.probe;
 
-import java.util.regex.Pattern;
-
 /** Limits of the wire format. */
 final class Limits {
     static final int MAX_RECORD_BYTES = 4 * 1024 * 1024;
@@ -20,10 +18,23 @@ final class Limits {
     static final long NOT_STAMPED = Long.MIN_VALUE;
     /** Index of the reason of a message without one. */
     static final int NO_REASON = 255;
-    /** Names of streams and nodes. */
-    static final Pattern NAME = Pattern.compile("[A-Za-z0-9._-]{1,128}");
 
     private Limits() {}
+
+    /** Return whether a text can be the name of a stream or a node: 1 to 128 of the characters A-Za-z0-9._-. */
+    static boolean isName(String text) {
+        if (text == null || text.isEmpty() || text.length() > MAX_NAME_CHARS) {
+            return false;
+        }
+        for (int place = 0; place < text.length(); place++) {
+            char one = text.charAt(place);
+            boolean isLetter = one >= 'a' && one <= 'z' || one >= 'A' && one <= 'Z';
+            if (!isLetter && !(one >= '0' && one <= '9') && one != '.' && one != '_' && one != '-') {
+                return false;
+            }
+        }
+        return true;
+    }
 
     /** Return the start of the window of a moment, in ms since 1970. */
     static long windowStartMs(long momentUs) {

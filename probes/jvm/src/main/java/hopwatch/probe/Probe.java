@@ -96,7 +96,7 @@ public final class Probe implements AutoCloseable {
 
     /** Return whether a text can be the name of a stream or a node. */
     public static boolean isName(String text) {
-        return text != null && Limits.NAME.matcher(text).matches();
+        return Limits.isName(text);
     }
 
     private static void checkName(String what, String name) {

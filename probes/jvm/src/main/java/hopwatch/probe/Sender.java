@@ -39,6 +39,8 @@ final class Sender {
     private static final long FEW_EVERY_NS = 5_000_000_000L;
     private static final long HEARTBEAT_EVERY_NS = 10_000_000_000L;
     private static final long TICK_MS = 500;
+    /** Stamps that do not wait for the next tick. */
+    private static final int WAKING_STAMPS = MAX_STAMPS / 4;
     /** Stamps that are packed at once. */
     private static final int PACK_STAMPS = 2 * StampPacker.BATCH_OBSERVATIONS;
     private static final Logger LOG = LoggerFactory.getLogger("hopwatch.probe");
@@ -94,6 +96,9 @@ final class Sender {
         int heavy = weigh(stamp);
         boolean hasRoom = heavy == 0 || heavyChars.addAndGet(heavy) <= MAX_HEAVY_CHARS;
         if (hasRoom && queue.offer(stamp)) {
+            if (queue.size() == WAKING_STAMPS) {
+                wake();
+            }
             return;
         }
         heavyChars.addAndGet(-heavy);

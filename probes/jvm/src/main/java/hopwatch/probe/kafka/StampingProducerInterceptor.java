@@ -3,7 +3,6 @@ package hopwatch.probe.kafka;
 import hopwatch.probe.Probe;
 import java.nio.charset.StandardCharsets;
 import java.time.Instant;
-import java.time.temporal.ChronoUnit;
 import java.util.HexFormat;
 import java.util.Map;
 import java.util.concurrent.ThreadLocalRandom;
@@ -87,7 +86,7 @@ public final class StampingProducerInterceptor<K, V> implements ProducerIntercep
             sent.headers().remove(MessageMark.HEADER);
             if (isMarked && probes.find(message.topic()) != null) {
                 Instant now = Instant.now();
-                long nowUs = ChronoUnit.MICROS.between(Instant.EPOCH, now);
+                long nowUs = now.getEpochSecond() * 1_000_000 + now.getNano() / 1_000;
                 MessageMark mark = new MessageMark(PROCESS, nowUs, message.topic(), generateId(message.headers()));
                 sent.headers().add(MessageMark.HEADER, mark.format());
             }
