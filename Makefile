@@ -23,6 +23,8 @@ EXTRAS := monitor kafka taps files tables gate deliver dashboards demo
 TESTERS := 7
 # Servers that are no jar, and the browser, beside PostgreSQL: each program with the package of Debian's that has it.
 SERVERS := prometheus:prometheus promtool:prometheus prometheus-alertmanager:prometheus-alertmanager amtool:prometheus-alertmanager chromium:chromium redis-server:redis-server
+# Sources of the probe for the JVM, and the golden files that its tests read.
+JVM := pom.xml src/*/java/hopwatch/probe/*.java src/*/java/hopwatch/probe/*/*.java
 GOLDEN := tests/probes/contract/vectors.jsonl tests/probes/contract/sessions.jsonl
 PIP_TOOLS := pip-tools==7.6.2
 PIP_AUDIT := pip-audit==2.10.1
@@ -106,13 +108,13 @@ $(VENV)/jars/%: jars/%.pom.xml $(VENV)/installed
 	@touch $@
 
 # The probe for the JVM, built and tested; the target before has fetched Maven.
-$(VENV)/jars/probe: $(shell find probes/jvm/pom.xml probes/jvm/src -type f) $(GOLDEN) $(VENV)/jars/broker
+$(VENV)/jars/probe: $(wildcard $(JVM:%=probes/jvm/%) $(GOLDEN)) $(VENV)/jars/broker
 	@command -v javac >/dev/null || { [ "$$(id -u)" = 0 ] && \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq openjdk-17-jdk-headless >/dev/null; } || { \
 	  echo "the probe for the JVM is built by javac, which is not here: install it with" \
 	  "'apt-get install openjdk-17-jdk-headless' (Debian, Ubuntu) or 'brew install openjdk@17' (macOS)" >&2; exit 1; }
 	@mvn -q -B -Dstyle.color=never -f probes/jvm/pom.xml package
-	@mkdir -p $@ && cp probes/jvm/build/hopwatch-probe.jar $@
+	@mkdir -p $@ && cp build/jvm/hopwatch-probe.jar $@
 	@touch $@
 
 # Classes that Java reads once, for all Sparks and brokers that the tests start (ADR 0161).

@@ -14,6 +14,7 @@ from confluent_kafka import Consumer
 from hopwatch.demo.broker_cluster import JARS, JAVA
 from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.batch import BatchKind
+from hopwatch.probes.contract.segment import read_frames
 from hopwatch.probes.integrations.opentelemetry import MESSAGE_HEADER, MessageMark
 from servers.kafka import Kafka
 from servers.process import PATIENCE_S, until
@@ -76,6 +77,19 @@ public class Billing {
     }
 }
 """
+LEAVER: Final = """
+import hopwatch.probe.Probe;
+
+public class Leaver {
+    /** Sink; whether it waits to be told to end. */
+    public static void main(String[] said) throws Exception {
+        Probe probe = Probe.start("jvm-left", "leaver", said[0]);
+        probe.arrived(7, System.currentTimeMillis() * 1_000);
+        System.out.println(1);
+        Thread.sleep(said[1].equals("waits") ? 100_000 : 0);
+    }
+}
+"""
 
 
 class Service:
@@ -102,6 +116,12 @@ class Service:
         """Wait for its end."""
         _, told = self._process.communicate(timeout=PATIENCE_S)
         assert self._process.returncode == 0, told
+
+    def terminate(self) -> None:
+        """Tell it to end once it has printed something."""
+        until(lambda: bool(self.numbers()), "a first line")
+        self._process.terminate()
+        self._process.communicate(timeout=PATIENCE_S)
 
     def kill_at(self, count: int) -> list[int]:
         """Kill it once it has printed so many messages, and return them."""
@@ -195,3 +215,17 @@ def test_observations_go_to_a_topic(kafka: Kafka, tmp_path: Path) -> None:
     ]
     (first,) = {(batch.stream, batch.node, batch.probe, batch.epoch_us) for batch in batches}
     assert {record.key() for record in records} == {".".join(map(str, first)).encode()}
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_process_that_ends_sends_its_stamps(waits: bool, tmp_path: Path) -> None:  # noqa: FBT001 - a parameter
+    """By itself or by SIGTERM: all is sent, and no bye, as other threads may have gone on."""
+    service = Service(tmp_path, "Leaver", LEAVER, f"spool:{tmp_path / 'spool'}", "waits" if waits else "leaves")
+    service.terminate() if waits else service.wait()
+    batches = [
+        envelope.decode(data[frame.start : frame.end])
+        for path in sorted((tmp_path / "spool").rglob("*.seg"))
+        for data in [path.read_bytes()]
+        for frame in read_frames(data)
+    ]
+    assert [(batch.kind, batch.count) for batch in batches] == [(BatchKind.HEARTBEAT, 0), (BatchKind.OBSERVATIONS, 1)]

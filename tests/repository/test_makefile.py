@@ -180,10 +180,21 @@ def test_each_server_of_the_tests_is_looked_for_by_itself(machine: Path, missing
     (machine / "bin" / "ls").symlink_to(found)
     for name in SERVERS.keys() - {missing}:
         _program(machine, name, "")
-    jars = [word for jar in ("connector", "broker", "archived") for word in ("-o", f".venv/jars/{jar}")]
+    jars = [word for jar in ("connector", "broker", "archived", "probe") for word in ("-o", f".venv/jars/{jar}")]
     code, said = _make(machine, "servers", *jars)
     if missing is None:
         assert (code, said) == (0, [])
         return
     assert code != 0
     assert said == [f"the tests need servers of Debian's: install them with 'apt-get install {SERVERS[missing]}'"]
+
+
+def test_without_a_compiler_of_java_one_line_says_how_to_get_it(machine: Path) -> None:
+    """The probe for the JVM is built from its sources, and a JRE has no compiler."""
+    _program(machine, "id", "echo 1000")
+    code, said = _make(machine, ".venv/jars/probe", "-o", ".venv/jars/broker")
+    assert code != 0
+    assert said == [
+        "the probe for the JVM is built by javac, which is not here: install it with 'apt-get install "
+        "openjdk-17-jdk-headless' (Debian, Ubuntu) or 'brew install openjdk@17' (macOS)"
+    ]

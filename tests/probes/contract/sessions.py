@@ -127,6 +127,7 @@ def _named() -> Iterator[tuple[str, list[Step]]]:
     ids += [{"text": ""}, {"bytes": "00" * 15 + "ff"}, {"flag": "x"}, {"int": "-1"}, {"int": str(2**128)}]
     ids += [{"bytes": "00" * 15}, {"text": "x" * 1_024}, {"text": "y" * 1_025}, {"text": "é" * 600}]
     yield "ids of all kinds", [*(["arrived", one_id, at] for one_id in ids), close]
+    yield "what is no id", [["arrived", {"flag": "x"}, at], ["departed", {"int": "-1"}, at], close]
     many = [["departed", {"long_text": f"{number:04d}"}, at + number] for number in range(700)]
     yield "texts beyond half a megabyte", [*many, close]
     times = [-1, 0, 1_700_000_000, at // 1_000, at * 1_000, at + 300_000_000, at + 300_000_001, 2**53, 2**62]

@@ -180,6 +180,14 @@ class InterceptorTest {
         assertTrue(readSpool().contains("bad marks"));
     }
 
+    @Test
+    void aMarkOfAServiceInPythonIsRead() {
+        String value = "5f0c3a917b4;1796045640868444;orders;" + TRACE + "-0";
+        MessageMark mark = MessageMark.parse(value.getBytes());
+        assertEquals(new MessageMark("5f0c3a917b4", 1796045640868444L, "orders", TRACE + "-0"), mark);
+        assertEquals(value, new String(mark.format(), StandardCharsets.UTF_8));
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {"", "a;1;orders", "a;x;orders;id", "g;1;orders;id", "a;1;or ders;id", "a;1;orders;"})
     void whatIsNoMarkIsNamed(String value) {
