@@ -17,6 +17,10 @@ JAVA = (
     "Hopwatch needs Java 17 or newer, found {}: install it with 'apt-get install openjdk-17-jre-headless' (Debian, "
     "Ubuntu) or 'brew install openjdk@17' (macOS), and let JAVA_HOME, if it is set, point to it"
 )
+JAVAC = (
+    "the probe for the JVM is built by javac, which is not here: install it with 'apt-get install "
+    "openjdk-17-jdk-headless' (Debian, Ubuntu) or 'brew install openjdk@17' (macOS)"
+)
 PYTHON = (
     "Hopwatch needs Python 3.11 or newer, found Python 3.9.2: install it with 'apt-get install python3 python3-venv' "
     "(Debian 12 or newer) or 'brew install python@3.11' (macOS), or name one with 'make PYTHON=python3.12 install'"
@@ -194,7 +198,4 @@ def test_without_a_compiler_of_java_one_line_says_how_to_get_it(machine: Path) -
     _program(machine, "id", "echo 1000")
     code, said = _make(machine, ".venv/jars/probe", "-o", ".venv/jars/broker")
     assert code != 0
-    assert said == [
-        "the probe for the JVM is built by javac, which is not here: install it with 'apt-get install "
-        "openjdk-17-jdk-headless' (Debian, Ubuntu) or 'brew install openjdk@17' (macOS)"
-    ]
+    assert said == [JAVAC]

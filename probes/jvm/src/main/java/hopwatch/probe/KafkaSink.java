@@ -40,6 +40,8 @@ final class KafkaSink implements Sink {
     private final Map<String, Object> settings;
     private final OncePerCause logged = new OncePerCause();
     private final List<SentRecord> failed = new ArrayList<>();
+    /** Client that looks for the topic, until it is found. */
+    private Admin admin;
     private KafkaProducer<byte[], byte[]> producer;
     private long waitingBytes;
     private volatile boolean isBroken;
@@ -60,7 +62,8 @@ final class KafkaSink implements Sink {
         access = new HashMap<>(client);
         access.put(ProducerConfig.BOOTSTRAP_SERVERS_CONFIG, found.group(1));
         access.put(ProducerConfig.CLIENT_ID_CONFIG, "hopwatch-probe");
-        // The client logs each failed attempt to connect.
+        // Clients log each failed attempt to connect, and begin anew without a pause otherwise.
+        access.put("metadata.recovery.strategy", "none");
         access.put(ProducerConfig.RECONNECT_BACKOFF_MS_CONFIG, 1_000L);
         access.put(ProducerConfig.RECONNECT_BACKOFF_MAX_MS_CONFIG, 10_000L);
         settings = new HashMap<>(access);
@@ -116,16 +119,22 @@ final class KafkaSink implements Sink {
         isBroken = false;
         if (producer == null) {
             // A producer would make a topic that is not there, with settings that do not fit.
-            Admin admin = Admin.create(access);
-            try {
-                admin.describeTopics(List.of(topic)).allTopicNames().get(MAX_BLOCK_MS, TimeUnit.MILLISECONDS);
-            } finally {
-                admin.close(Duration.ZERO);
+            if (admin == null) {
+                admin = Admin.create(access);
             }
+            admin.describeTopics(List.of(topic)).allTopicNames().get(MAX_BLOCK_MS, TimeUnit.MILLISECONDS);
+            closeAdmin();
             producer = new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer());
         }
         // The client waits here for a second at most, and not in its method that sends.
         producer.partitionsFor(topic);
+    }
+
+    private void closeAdmin() {
+        if (admin != null) {
+            admin.close(Duration.ZERO);
+            admin = null;
+        }
     }
 
     private synchronized void addWaiting(long bytes) {
@@ -174,14 +183,17 @@ final class KafkaSink implements Sink {
         if (!settle(CLOSE_MS)) {
             logOnce("did not take all records within two seconds", null);
         }
+        closeAdmin();
         if (producer != null) {
             producer.close(Duration.ZERO);
         }
     }
 
+    /** Log each reason once; the texts of a client hold durations and counts. */
     private void logOnce(String why, Exception error) {
         if (logged.isNew(why)) {
-            LOG.warn("the topic " + topic + " " + why, error);
+            Throwable cause = error instanceof ExecutionException ? error.getCause() : error;
+            LOG.warn("the topic " + topic + " " + why + (cause == null ? "" : ": " + cause));
         }
     }
 }

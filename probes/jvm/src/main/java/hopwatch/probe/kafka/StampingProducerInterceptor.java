@@ -110,6 +110,10 @@ public final class StampingProducerInterceptor<K, V> implements ProducerIntercep
         return number;
     }
 
+    /** Do nothing: clients before 4.1 call this, which does not say which message it is; it has no default there. */
+    @Override
+    public void onAcknowledgement(RecordMetadata metadata, Exception error) {}
+
     @Override
     public void onAcknowledgement(RecordMetadata metadata, Exception error, Headers headers) {
         if (!isOn || error != null) {
