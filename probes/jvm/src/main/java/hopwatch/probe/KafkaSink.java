@@ -62,8 +62,7 @@ final class KafkaSink implements Sink {
         access = new HashMap<>(client);
         access.put(ProducerConfig.BOOTSTRAP_SERVERS_CONFIG, found.group(1));
         access.put(ProducerConfig.CLIENT_ID_CONFIG, "hopwatch-probe");
-        // Clients log each failed attempt to connect, and begin anew without a pause otherwise.
-        access.put("metadata.recovery.strategy", "none");
+        // Clients log each failed attempt to connect.
         access.put(ProducerConfig.RECONNECT_BACKOFF_MS_CONFIG, 1_000L);
         access.put(ProducerConfig.RECONNECT_BACKOFF_MAX_MS_CONFIG, 10_000L);
         settings = new HashMap<>(access);
@@ -120,7 +119,10 @@ final class KafkaSink implements Sink {
         if (producer == null) {
             // A producer would make a topic that is not there, with settings that do not fit.
             if (admin == null) {
-                admin = Admin.create(access);
+                Map<String, Object> looking = new HashMap<>(access);
+                // Otherwise it begins anew without a pause, and logs that, while no broker answers.
+                looking.put("metadata.recovery.strategy", "none");
+                admin = Admin.create(looking);
             }
             admin.describeTopics(List.of(topic)).allTopicNames().get(MAX_BLOCK_MS, TimeUnit.MILLISECONDS);
             closeAdmin();

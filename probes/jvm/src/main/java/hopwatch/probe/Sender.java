@@ -63,7 +63,8 @@ final class Sender {
     private boolean owesHello = true;
     private volatile boolean isAnnounced;
     private volatile boolean isEnded;
-    private volatile Batch.Kind lastKind = Batch.Kind.BYE;
+    /** Last record: a bye only if the host has closed the probe, whatever else ends its thread. */
+    private volatile Batch.Kind lastKind = Batch.Kind.HEARTBEAT;
     private volatile long untilUs = Long.MAX_VALUE;
     private boolean isWoken;
 
