@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "import": "Import observations out of files.",
     "validate": "Validate streams that are in Kafka already.",
     "deliver": "Deliver topics to HTTP receivers.",
+    "instrument": "Run a service so that its messages are stamped.",
     "scale": "Run as many processes of a command as their lag asks for.",
     "rate": "Find the highest rate at which a stream keeps a target.",
     "alerts": "List, acknowledge and silence alerts, and test channels.",

@@ -96,6 +96,7 @@ CALLS: Final[dict[str, tuple[str, ...]]] = {
     "gate token": (),
     "import": ("{strange}", *ORDERS, "--node", "a", "--id", "x", "--time", "x", "--sink", "{strange}"),
     "init": ("--config", "{new}", "--stream", "a={strange}"),
+    "instrument": ("--service", "{strange}", "--", "{strange}"),
     "lag": (*CONFIG, "--stream", "{strange}"),
     "mark": (*CONFIG, "{strange}"),
     "markers list": (*CONFIG, "--stream", "{strange}"),

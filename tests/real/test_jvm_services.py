@@ -236,7 +236,7 @@ def test_a_service_with_an_older_client_runs_as_ever(kafka: Kafka, tmp_path: Pat
     assert not (tmp_path / "spool").exists()
     Service(tmp_path, "Shop", SHOP, kafka.bootstrap, sink, "jvm-new", 0, 5, 0).wait()
     Service(tmp_path, "Billing", BILLING, kafka.bootstrap, sink, "jvm-new", 4, 0, client=client).wait()
-    windows = judge(tmp_path, "jvm-new")
+    windows = [window for window in judge(tmp_path, "jvm-new") if window["known"]]
     assert [count_windows(windows, name) for name in ("known", "delivered", "lost_upper")] == [5, 5, 0]
 
 

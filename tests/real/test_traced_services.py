@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -60,6 +61,7 @@ for message in consumer:
 consumer.close()
 """
 LAUNCHER: Final = Path(sys.executable).with_name("opentelemetry-instrument")
+HOPWATCH: Final = Path(sys.executable).with_name("hopwatch")
 TRACED: Final = {
     "OTEL_PROPAGATORS": "tracecontext,baggage,hopwatch",
     "OTEL_TRACES_EXPORTER": "none",
@@ -68,31 +70,54 @@ TRACED: Final = {
 }
 
 
-def start(folder: Path, service: str, script: str, *arguments: str, **variables: str) -> subprocess.Popen[str]:
+Starter = Callable[..., subprocess.Popen[str]]
+
+
+def start_traced(folder: Path, service: str, script: str, *arguments: str, **variables: str) -> subprocess.Popen[str]:
     """Start a service as its team does, with the variables of Hopwatch."""
+    own = {"OTEL_SERVICE_NAME": service, "HOPWATCH_SINK": f"spool:{folder / 'spool'}"}
+    return start(folder, service, script, [str(LAUNCHER)], arguments, TRACED | own | variables)
+
+
+def start_instrumented(folder: Path, service: str, script: str, *arguments: str) -> subprocess.Popen[str]:
+    """Start a service that nobody traces, by the command that stamps."""
+    flags = ["--service", service, "--sink", f"spool:{folder / 'spool'}", "--"]
+    return start(folder, service, script, [str(HOPWATCH), "instrument", *flags], arguments, {})
+
+
+def start(
+    folder: Path,
+    service: str,
+    script: str,
+    launcher: Sequence[str],
+    arguments: Sequence[str],
+    variables: Mapping[str, str],
+) -> subprocess.Popen[str]:
+    """Start a service by a launcher."""
     path = folder / f"{service}.py"
     path.write_text(script)
-    own = {"OTEL_SERVICE_NAME": service, "HOPWATCH_SINK": f"spool:{folder / 'spool'}"}
     with (folder / f"{service}.out").open("w") as out:
         return subprocess.Popen(
-            [str(LAUNCHER), sys.executable, str(path), *arguments],
-            env=os.environ | TRACED | own | variables,
+            [*launcher, sys.executable, str(path), *arguments],
+            env=os.environ | variables,
             stdout=out,
             stderr=subprocess.PIPE,
             text=True,
         )
 
 
-def run_pipeline(kafka: Kafka, folder: Path, name: str, **variables: str) -> dict[str, dict[str, Any]]:
+def run_pipeline(
+    kafka: Kafka, folder: Path, name: str, variables: Mapping[str, str] | None = None, start: Starter = start_traced
+) -> dict[str, dict[str, Any]]:
     """Run the services until all has arrived, judge what was stamped, and return the windows of both streams."""
     orders, routed = f"{name}-orders", f"{name}-routed"
     for topic in (orders, routed):
         kafka.create_topic(topic)
     brokers, count = kafka.bootstrap, str(MESSAGES)
     services = [
-        start(folder, "billing", BILLING, brokers, routed, count, str(SKIPPED), **variables),
-        start(folder, "router", ROUTER, brokers, orders, routed, count, **variables),
-        start(folder, "shop", SHOP, brokers, orders, count, **variables),
+        start(folder, "billing", BILLING, brokers, routed, count, str(SKIPPED), **(variables or {})),
+        start(folder, "router", ROUTER, brokers, orders, routed, count, **(variables or {})),
+        start(folder, "shop", SHOP, brokers, orders, count, **(variables or {})),
     ]
     for service in services:
         _, told = service.communicate(timeout=PATIENCE_S)
@@ -131,10 +156,24 @@ def test_lost_messages_of_traced_services_are_named(kafka: Kafka, tmp_path: Path
 
 
 @pytest.mark.usefixtures("early_in_a_minute")
+def test_services_that_nobody_traces_are_stamped_by_a_command(kafka: Kafka, tmp_path: Path) -> None:
+    """With a name and a sink, and nothing else: the lost messages are counted, and no trace leaves a service."""
+    found = run_pipeline(kafka, tmp_path, "instrumented", start=start_instrumented)
+    assert count_windows(found["instrumented-orders"]["windows"], "known") == MESSAGES
+    assert count_windows(found["instrumented-orders"]["windows"], "lost_upper") == 0
+    routed = found["instrumented-routed"]["windows"]
+    assert [count_windows(routed, name) for name in ("known", "lost_lower", "lost_upper")] == [
+        MESSAGES,
+        SKIPPED,
+        SKIPPED,
+    ]
+
+
+@pytest.mark.usefixtures("early_in_a_minute")
 def test_messages_that_are_not_sampled_are_not_lost(kafka: Kafka, tmp_path: Path) -> None:
     """A tenth is sampled, and nothing else is known; what is lost of it is exact."""
     tenth = {"OTEL_TRACES_SAMPLER": "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.1"}
-    found = run_pipeline(kafka, tmp_path, "sampled", **tenth)
+    found = run_pipeline(kafka, tmp_path, "sampled", tenth)
     for name, skipped in (("orders", 0), ("routed", SKIPPED)):
         windows = found[f"sampled-{name}"]["windows"]
         assert 0 < count_windows(windows, "known") < MESSAGES / 2
@@ -149,7 +188,7 @@ def test_spans_that_an_sdk_drops_are_no_messages(kafka: Kafka, tmp_path: Path) -
         "OTEL_BSP_MAX_QUEUE_SIZE": "1",
         "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "1",
     }
-    found = run_pipeline(kafka, tmp_path, "dropped", **dropping)
+    found = run_pipeline(kafka, tmp_path, "dropped", dropping)
     assert (tmp_path / "shop.out").read_text().count('"name": "dropped-orders send"') < MESSAGES / 2
     assert {window["verdict"] for window in found["dropped-orders"]["windows"]} == {"CLEAN"}
     windows = found["dropped-routed"]["windows"]

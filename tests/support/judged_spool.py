@@ -11,12 +11,11 @@ from tests.support.micro_batches import run_once
 from tests.support.report import reported
 
 
-def judge_spool(folder: Path, streams: str) -> dict[str, dict[str, Any]]:
+def judge_spool(folder: Path, streams: str, store: str = "sqlite:///./store.db") -> dict[str, dict[str, Any]]:
     """Return the streams of a report on the folder's ``spool``, by name; ``streams`` configures them."""
     config = folder / "hopwatch.toml"
     config.write_text(
-        '[transport]\nurl = "spool:./spool"\n[store]\nurl = "sqlite:///./store.db"\n[monitor]\nworkdir = "./work"\n'
-        + streams
+        f'[transport]\nurl = "spool:./spool"\n[store]\nurl = "{store}"\n[monitor]\nworkdir = "./work"\n{streams}'
     )
     chosen = settings.load(config, flags={}, environ={})
     engine = dialect.create_engine(chosen.store.url)
