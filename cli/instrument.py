@@ -19,7 +19,7 @@ import typer
 from hopwatch.cli import console
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.probes.contract.limits import NAME_PATTERN
-from hopwatch.probes.environment import SINK_VARIABLE
+from hopwatch.probes.environment import SINK_VARIABLE, read_variables
 from hopwatch.probes.sinks import open_sink
 
 LAUNCHER: Final = "opentelemetry-instrument"
@@ -53,7 +53,7 @@ def command(
     The service takes the place of this process, and gets all signals. Each topic is a stream of its own name, and the
     service a node of it.
     """
-    environment = build_environment(os.environ, service, sink)
+    environment = build_environment(read_variables(), service, sink)
     launcher = Path(sys.executable).with_name(LAUNCHER)
     found = str(launcher) if launcher.is_file() else shutil.which(LAUNCHER)
     if found is None:
