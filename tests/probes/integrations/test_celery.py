@@ -23,6 +23,7 @@ from hopwatch.testing import MemorySink, Observation, id_bytes
 from servers.process import until
 
 SIGNALS = (
+    signals.setup_logging,
     signals.before_task_publish,
     signals.after_task_publish,
     signals.worker_init,
@@ -46,6 +47,8 @@ def _keep_signals(monkeypatch: pytest.MonkeyPatch) -> None:
     for signal in SIGNALS:
         monkeypatch.setattr(signal, "receivers", list(signal.receivers))
         signal.sender_receivers_cache.clear()
+    # A worker takes all handlers from the root logger, unless somebody else sets up logging.
+    signals.setup_logging.connect(lambda **_: None, weak=False)
 
 
 def instrument_into(sink: MemorySink) -> TaskStamper:
