@@ -26,6 +26,11 @@ SERVERS := prometheus:prometheus promtool:prometheus prometheus-alertmanager:pro
 # Sources of the probe for the JVM, and the golden files that its tests read.
 JVM := pom.xml src/*/java/hopwatch/probe/*.java src/*/java/hopwatch/probe/*/*.java
 GOLDEN := tests/probes/contract/vectors.jsonl tests/probes/contract/sessions.jsonl
+# A program, which root installs where it is missing: its name, Debian's package, what needs it, Homebrew's package.
+NEED = command -v $(1) >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(2) >/dev/null; } || { \
+	  echo "$(3), which is not here: install it with" \
+	  "'apt-get install $(2)' (Debian, Ubuntu) or 'brew install $(4)' (macOS)" >&2; exit 1; }
 PIP_TOOLS := pip-tools==7.6.2
 PIP_AUDIT := pip-audit==2.10.1
 # The orchestrators that sensors and a query are tested in. The build of dbt-core 1.12 fetches one more file from elsewhere.
@@ -99,9 +104,7 @@ servers: $(VENV)/jars/connector $(VENV)/jars/broker $(VENV)/jars/archived $(VENV
 	  echo "the tests need servers of Debian's: install them with 'apt-get install$$missing'" >&2; exit 1; }
 
 $(VENV)/jars/%: jars/%.pom.xml $(VENV)/installed
-	@command -v mvn >/dev/null || { [ "$$(id -u)" = 0 ] && \
-	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq maven >/dev/null; } || { echo "jars come by Maven, which is not here: install it with" \
-	  "'apt-get install maven' (Debian, Ubuntu) or 'brew install maven' (macOS)" >&2; exit 1; }
+	@$(call NEED,mvn,maven,jars come by Maven,maven)
 	@rm -rf $@
 	@mvn -q -B -Dstyle.color=never -f $< org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies \
 	  -DoutputDirectory=$(CURDIR)/$@ -DincludeScope=runtime
@@ -109,10 +112,7 @@ $(VENV)/jars/%: jars/%.pom.xml $(VENV)/installed
 
 # The probe for the JVM, built and tested; the target before has fetched Maven.
 $(VENV)/jars/probe: $(wildcard $(JVM:%=probes/jvm/%) $(GOLDEN)) $(VENV)/jars/broker
-	@command -v javac >/dev/null || { [ "$$(id -u)" = 0 ] && \
-	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq openjdk-17-jdk-headless >/dev/null; } || { \
-	  echo "the probe for the JVM is built by javac, which is not here: install it with" \
-	  "'apt-get install openjdk-17-jdk-headless' (Debian, Ubuntu) or 'brew install openjdk@17' (macOS)" >&2; exit 1; }
+	@$(call NEED,javac,openjdk-17-jdk-headless,the probe for the JVM is built by javac,openjdk@17)
 	@mvn -q -B -Dstyle.color=never -f probes/jvm/pom.xml package
 	@mkdir -p $@ && cp build/jvm/hopwatch-probe.jar $@
 	@touch $@

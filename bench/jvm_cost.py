@@ -14,7 +14,7 @@ from rich.table import Table
 from bench.contestant import ContestantError
 from bench.speed import Progress
 from bench.table_style import format_number, new_table
-from servers.kafka import JARS, Kafka
+from servers.kafka import JARS, PROBE, Kafka
 
 MESSAGES: Final = 100_000
 ROUNDS: Final = 5
@@ -50,7 +50,7 @@ def measure(scratch: Path, tell: Progress) -> list[MessageCost]:
         broker.create_topic(TOPIC)
         tell(f"{ROUNDS} rounds of {MESSAGES:,} messages")
         said = broker.bootstrap, f"spool:{scratch / 'spool'}", TOPIC, str(MESSAGES), str(ROUNDS)
-        java = ["java", "-Xmx1g", "-cp", f"{JARS}/*:{JARS.with_name('probe')}/*", str(_PROGRAM)]
+        java = ["java", "-Xmx1g", "-cp", f"{JARS}/*:{PROBE}/*", str(_PROGRAM)]
         run = subprocess.run([*java, *said], capture_output=True, text=True, check=False)  # noqa: S603 - ours
     finally:
         broker.stop()

@@ -17,6 +17,7 @@ from typing import Annotated, Final
 import typer
 
 from hopwatch.cli import console
+from hopwatch.cli.program_argument import check_program
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.probes.contract.limits import NAME_PATTERN
 from hopwatch.probes.environment import SINK_VARIABLE, read_variables
@@ -58,8 +59,7 @@ def command(
     found = str(launcher) if launcher.is_file() else shutil.which(LAUNCHER)
     if found is None:
         raise ConfigurationError(f"{LAUNCHER} is not there: {_INSTALL}, by 'pip install opentelemetry-distro'")
-    if shutil.which(program[0]) is None:
-        raise ConfigurationError(f"{program[0]!r:.200} cannot be started: there is no such program")
+    check_program(program)
     for line in describe_missing({one.name.lower() for one in metadata.distributions()}):
         console.stderr().print(f"hopwatch instrument: {line}")
     os.execve(found, [found, *program], environment)  # noqa: S606 - what the user asks for

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
@@ -16,6 +15,7 @@ import typer
 from hopwatch.cli import console, metrics_server, signals
 from hopwatch.cli.configuration import parse_span_us
 from hopwatch.cli.metrics_server import MetricsListen
+from hopwatch.cli.program_argument import check_program
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import ConfigurationError
 from hopwatch.monitor.results import format_iso
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 STEP_S: Final = 0.1
 US_PER_S: Final = 1_000_000
-NOT_FOUND: Final = "there is no such program: name one that is there and may be run, after --"
 _RATE: Final = re.compile(r"([0-9]{1,6})(%?)/([0-9a-z]+)")
 
 
@@ -104,8 +103,7 @@ def command(  # noqa: PLR0913 - one parameter a flag
         raise ConfigurationError(str(error)) from None
     every_s = parse_span_us("--every", every) / US_PER_S
     patience_s = parse_span_us("--patience", patience, may_be_zero=True) / US_PER_S
-    if shutil.which(program[0]) is None:
-        raise ConfigurationError(f"{program[0]!r:.200} cannot be started: {NOT_FOUND}")
+    check_program(program)
     clock, stop, account = SystemClock(), Event(), ScalingAccount(policy, rules)
     supervisor = Supervisor(program, clock.monotonic_s, _print_message, patience_s)
     read_from = _open_source(policy, LagSource(group, source, metric), supervisor, target, clock)

@@ -80,7 +80,8 @@ class TaskStamper:
         A process that only publishes has no instance at the worker's node: it would say there that all is well, with no
         worker alive.
         """
-        self._stream, self._nodes, self._sink = stream, nodes, sink
+        self._stream, self._sink = stream, sink
+        self._publisher, self._worker = nodes
         self._wait_us, self._ignores, self._clock = int(wait_s * 1e6), ignores, clock or SystemClock()
         self._probes: dict[str, Probe] = {}
         self._logged = OncePerCause()
@@ -104,19 +105,17 @@ class TaskStamper:
     def mark(self, sender: str = "", headers: Any = None, **_: object) -> None:  # noqa: ANN401 - as Celery has it
         """Add the event time to the headers of a task that is published; a task that is tried again has its own."""
         if not sender.startswith(OWN_TASKS) and isinstance(headers, dict) and TIME_HEADER not in headers:
-            self._find_probe(self._nodes[0])  # it is announced before the first stamp
+            self._find_probe(self._publisher)  # it is announced before the first stamp
             headers[TIME_HEADER] = str(self._clock.wall_ns() // 1_000)
 
     def stamp_published(self, sender: str = "", headers: Any = None, **_: object) -> None:  # noqa: ANN401 - as above
         """Stamp ``out`` of a task that the broker has; the first time only, if it is tried several times."""
         if not sender.startswith(OWN_TASKS) and isinstance(headers, dict) and not headers.get("retries"):
-            self._find_probe(self._nodes[0]).departed(
-                _read_id(headers.get("id")), message_headers.read_time(headers.get(TIME_HEADER))
-            )
+            self._find_probe(self._publisher).departed(*_parse_identity(headers))
 
     def start_worker(self, **_: object) -> None:
         """Announce the worker; processes of its pool start instances of their own."""
-        self._find_probe(self._nodes[1])
+        self._find_probe(self._worker)
 
     def stamp_received(self, request: Any = None, **_: object) -> None:  # noqa: ANN401 - as above
         """Stamp a task that waits for its ETA in a worker."""
@@ -129,8 +128,8 @@ class TaskStamper:
         request = self._read_request(task)
         if request is None or request.get("retries") or request.get("eta"):
             return
-        if (event_us := self._read_time(request)) is not None:
-            self._find_probe(self._nodes[1]).arrived(_read_id(request.get("id")), event_us)
+        if self._check_mark(request):
+            self._find_probe(self._worker).arrived(*_parse_identity(request))
 
     def stamp_ended(self, task: Any = None, state: str = "", retval: Any = None, **_: object) -> None:  # noqa: ANN401 - as above
         """Stamp the end of a task: that it has left, was refused, or waits for another try."""
@@ -140,12 +139,11 @@ class TaskStamper:
         if state == states.RETRY:
             self._defer(request, retval.when, "retry")
             return
-        probe, task_id = self._find_probe(self._nodes[1]), _read_id(request.get("id"))
-        event_us = message_headers.read_time(request.get(TIME_HEADER))
+        probe, identity = self._find_probe(self._worker), _parse_identity(request)
         if state in {states.FAILURE, states.REJECTED}:
-            probe.rejected(task_id, event_us, type(retval).__name__, has_arrived=True)
+            probe.rejected(*identity, type(retval).__name__, has_arrived=True)
         else:
-            probe.departed(task_id, event_us)
+            probe.departed(*identity)
 
     def stamp_revoked(
         self,
@@ -158,9 +156,8 @@ class TaskStamper:
         told: Any = getattr(request, "request_dict", request)
         if told.get(TIME_HEADER) is None:
             return
-        self._find_probe(self._nodes[1]).rejected(
-            _read_id(told.get("id")),
-            message_headers.read_time(told.get(TIME_HEADER)),
+        self._find_probe(self._worker).rejected(
+            *_parse_identity(told),
             "expired" if expired else "revoked",
             has_arrived=bool(terminated or told.get("eta") or told.get("retries")),
         )
@@ -177,9 +174,9 @@ class TaskStamper:
             moment = now + timedelta(seconds=moment)
         if not isinstance(moment, datetime):
             moment = now
-        if (event_us := self._read_time(request)) is not None:
+        if self._check_mark(request):
             until_us = int(moment.astimezone(UTC).timestamp() * 1e6) + self._wait_us
-            self._find_probe(self._nodes[1]).deferred(_read_id(request.get("id")), event_us, until_us, reason)
+            self._find_probe(self._worker).deferred(*_parse_identity(request), until_us, reason)
 
     @staticmethod
     def _read_request(task: Any) -> Any:  # noqa: ANN401 - as above
@@ -189,16 +186,14 @@ class TaskStamper:
         request = task.request
         return None if request.is_eager or request.called_directly else request
 
-    def _read_time(self, request: Any) -> int | None:  # noqa: ANN401 - as above
-        """Return the event time of a task; count one that has none."""
-        value = request.get(TIME_HEADER)
-        if value is not None:
-            return message_headers.read_time(value)
-        if not self._ignores:
-            self._find_probe(self._nodes[1]).missed(UNMARKED)
+    def _check_mark(self, request: Any) -> bool:  # noqa: ANN401 - as above
+        """Return whether a task has an event time; count one that has none."""
+        is_marked = request.get(TIME_HEADER) is not None
+        if not is_marked and not self._ignores:
+            self._find_probe(self._worker).missed(UNMARKED)
             if self._logged.is_new(UNMARKED):
                 _log.warning("a task came without %s: is its publisher instrumented?", TIME_HEADER)
-        return None
+        return is_marked
 
     def _find_probe(self, node: str) -> Probe:
         """Return the probe of a node, started if need be."""
@@ -227,15 +222,17 @@ class TaskStamper:
         return receive
 
 
-def _read_id(task_id: object) -> uuid.UUID | str:
-    """Return the id of a task, which is a UUID unless a team gives its own.
+def _parse_identity(told: Any) -> tuple[uuid.UUID | str, int]:  # noqa: ANN401 - headers or a request
+    """Return the id of a task, a UUID unless a team gives its own, and its event time in µs since 1970.
 
     Raises:
         ValueError: there is none.
     """
+    task_id = told.get("id")
     if not isinstance(task_id, str):
         raise ValueError(f"a task has an id, got {task_id!r:.60}")  # noqa: TRY004 - one error for what cannot be read
+    event_us = message_headers.read_time(told.get(TIME_HEADER))
     try:
-        return uuid.UUID(task_id)
+        return uuid.UUID(task_id), event_us
     except ValueError:
-        return task_id
+        return task_id, event_us

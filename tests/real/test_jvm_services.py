@@ -12,18 +12,16 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import Consumer
 
-from hopwatch.demo.broker_cluster import JARS, JAVA
 from hopwatch.probes.contract import envelope
 from hopwatch.probes.contract.batch import BatchKind
 from hopwatch.probes.contract.segment import read_frames
 from hopwatch.probes.integrations.opentelemetry import MESSAGE_HEADER, MessageMark
-from servers.kafka import Kafka
+from servers.kafka import JARS, JAVA, PROBE, Kafka
 from servers.process import PATIENCE_S, until
 from tests.support.judged_spool import judge_spool
 
 MESSAGES: Final = 200
 SKIPPED: Final = 3
-PROBE: Final = JARS.with_name("probe")
 SHOP: Final = """
 import java.util.*;
 import org.apache.kafka.clients.producer.*;

@@ -23,15 +23,14 @@ final class DropLedger {
 
     private final Clock clock;
     private final Map<Key, Long> counts = new LinkedHashMap<>();
-    private final long epochUs;
+    /** The last moment that is completed, at first the start of the instance. */
     private long throughUs;
     private long holeUntilUs;
     private boolean hasLostCount;
     private long total;
 
     DropLedger(long epochUs, Clock clock) {
-        this.epochUs = epochUs;
-        this.throughUs = epochUs;
+        throughUs = epochUs;
         this.clock = clock;
     }
 
@@ -54,7 +53,7 @@ final class DropLedger {
     private void add(long windowStartMs, String cause, long count) {
         Key key = new Key(windowStartMs, cause);
         if (!counts.containsKey(key) && counts.size() >= MAX_COUNTED) {
-            key = new Key(Limits.windowStartMs(Math.max(throughUs, epochUs)), NO_ROOM);
+            key = new Key(Limits.windowStartMs(throughUs), NO_ROOM);
             hasLostCount = true;
         }
         counts.merge(key, count, (before, more) -> Math.min(before + more, MAX_DROPPED));
@@ -68,7 +67,7 @@ final class DropLedger {
     /** The end of the hole that the books need; it begins at the last completed moment. */
     synchronized long findHoleEndUs() {
         if (hasLostCount) {
-            holeUntilUs = Math.max(Math.max(throughUs, epochUs), clock.wallUs()) + HOLE_US;
+            holeUntilUs = Math.max(throughUs, clock.wallUs()) + HOLE_US;
             hasLostCount = false;
         }
         return holeUntilUs;

@@ -8,8 +8,6 @@ final class Limits {
     static final int MAX_DROPS = 1_024;
     static final int MAX_CAUSE_CHARS = 64;
     static final int MAX_NAME_CHARS = 128;
-    static final int MAX_LABELS = 8;
-    static final int MAX_LABEL_CHARS = 64;
     static final int MAX_ID_TEXT_BYTES = 1_024;
     static final int ID_BYTES = 16;
     static final long WINDOW_MS = 60_000;

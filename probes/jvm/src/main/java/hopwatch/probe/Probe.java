@@ -94,6 +94,11 @@ public final class Probe implements AutoCloseable {
         return probe;
     }
 
+    /** Return the time of day, in µs since 1970: the event time of a message that is created now. */
+    public static long nowUs() {
+        return Clock.SYSTEM.wallUs();
+    }
+
     /** Return whether a text can be the name of a stream or a node. */
     public static boolean isName(String text) {
         return Limits.isName(text);

@@ -229,7 +229,7 @@ final class Sender {
     }
 
     /** Send the hello, unless it is sent; return whether it is. */
-    private synchronized boolean announce() {
+    private boolean announce() {
         if (owesHello && send(build(Batch.Kind.HEARTBEAT, completeThroughUs, List.of())) == null) {
             owesHello = false;
         }
@@ -289,7 +289,7 @@ final class Sender {
 
     private boolean sendFirst(long throughUs, List<Drop> told) {
         Observations first = packed.peek();
-        String cause = send(build(Batch.Kind.OBSERVATIONS, throughUs, told, first));
+        String cause = send(build(throughUs, told, first));
         if (cause != null) {
             ledger.drop(first.windowStartMs(), cause, first.count());
         }
@@ -310,12 +310,17 @@ final class Sender {
     }
 
     private Batch build(Batch.Kind kind, long throughUs, List<Drop> told) {
-        return build(kind, throughUs, told, Observations.none(clock.wallUs()));
+        long nowUs = clock.wallUs();
+        return new Batch(instance, nextSeq(throughUs), kind, nowUs, throughUs, Observations.none(nowUs), told);
     }
 
-    private Batch build(Batch.Kind kind, long throughUs, List<Drop> told, Observations observations) {
-        boolean skips = completeThroughUs < Math.min(throughUs, ledger.findHoleEndUs());
-        return new Batch(instance, seq + (skips ? 1 : 0), kind, clock.wallUs(), throughUs, observations, told);
+    private Batch build(long throughUs, List<Drop> told, Observations observations) {
+        return new Batch(instance, nextSeq(throughUs), Batch.Kind.OBSERVATIONS, clock.wallUs(), throughUs, observations,
+            told);
+    }
+
+    private long nextSeq(long throughUs) {
+        return completeThroughUs < Math.min(throughUs, ledger.findHoleEndUs()) ? seq + 1 : seq;
     }
 
     /** Send a record, and advance once the sink accepts it; return null, or the cause of a refusal. */

@@ -2,7 +2,6 @@ package hopwatch.probe.kafka;
 
 import hopwatch.probe.Probe;
 import java.nio.charset.StandardCharsets;
-import java.time.Instant;
 import java.util.HexFormat;
 import java.util.Map;
 import java.util.concurrent.ThreadLocalRandom;
@@ -85,9 +84,8 @@ public final class StampingProducerInterceptor<K, V> implements ProducerIntercep
             // It came with a message that was received, and whose headers are passed on.
             sent.headers().remove(MessageMark.HEADER);
             if (isMarked && probes.find(message.topic()) != null) {
-                Instant now = Instant.now();
-                long nowUs = now.getEpochSecond() * 1_000_000 + now.getNano() / 1_000;
-                MessageMark mark = new MessageMark(PROCESS, nowUs, message.topic(), generateId(message.headers()));
+                String messageId = generateId(message.headers());
+                MessageMark mark = new MessageMark(PROCESS, Probe.nowUs(), message.topic(), messageId);
                 sent.headers().add(MessageMark.HEADER, mark.format());
             }
             return sent;

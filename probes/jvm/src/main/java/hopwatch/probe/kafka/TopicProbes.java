@@ -28,7 +28,7 @@ final class TopicProbes implements AutoCloseable {
     private final OncePerCause logged = new OncePerCause();
     private final Map<String, Object> access = new HashMap<>();
     private String service;
-    private String sink;
+    private String sink = "";
 
     /** Read the settings of a client; without a service or a sink nothing is stamped. */
     void configure(Map<String, ?> settings) {
@@ -64,7 +64,7 @@ final class TopicProbes implements AutoCloseable {
 
     /** Return whether messages are stamped. */
     boolean areOn() {
-        return sink != null && !sink.isEmpty();
+        return !sink.isEmpty();
     }
 
     /** Return the probe of a topic, started if need be; null where there are too many. */
