@@ -9,7 +9,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
@@ -27,16 +27,27 @@ class ServerError(DependencyError):
     """A server did not start, or is not installed."""
 
 
+_reserved: Final[list[socket.socket]] = []
+"""A UDP socket for each port that was given: no program that asks here is given it again while this process runs."""
+
+
 def free_ports(count: int) -> list[int]:
-    """Return ports of 127.0.0.1 that nobody listens on."""
-    held = [socket.socket() for _ in range(count)]
-    try:
-        for one in held:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in held]
-    finally:
-        for one in held:
-            one.close()
+    """Return ports of 127.0.0.1 that nobody listens on, each reserved for this process."""
+    ports: list[int] = []
+    with ExitStack() as held:
+        while len(ports) < count:
+            free = held.enter_context(socket.socket())
+            free.bind(("127.0.0.1", 0))
+            port = int(free.getsockname()[1])
+            reservation = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            try:
+                reservation.bind(("127.0.0.1", port))
+            except OSError:
+                reservation.close()
+                continue
+            _reserved.append(reservation)
+            ports.append(port)
+    return ports
 
 
 def until(is_so: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) -> None:
