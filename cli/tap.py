@@ -328,6 +328,60 @@ def http(  # noqa: PLR0913 - one parameter a flag
                 console.emit_json(told_of)
 
 
+@command.command("otlp")
+def otlp(  # noqa: PLR0913 - one parameter a flag
+    *,
+    sink: Sink = None,
+    port: Annotated[int, typer.Option("--port", min=1, max=65_535, help="The port to listen on.")] = 4_318,
+    host: Annotated[str, typer.Option("--host", help="The address to listen on; there is no authentication.")] = LOCAL,
+    instances: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--instances",
+            metavar="SERVICE=N",
+            help="At most so many processes of a service run at once; may be repeated. Losses of others are unknown.",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="Stamp for the nodes that this file declares, and no others.")
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option("--allow", metavar="STREAM/NODE", help="Stamp for this node, and no others; may be repeated."),
+    ] = None,
+    bye: Bye = False,
+    metrics_listen: MetricsListen = None,
+    as_json: AsJson = False,
+) -> None:
+    """Stamp messages by the spans of OpenTelemetry.
+
+    A receiver of OTLP over HTTP: spans come to /v1/traces, the metrics that SDKs tell of themselves to /v1/metrics.
+    """
+    from hopwatch.probes.http.granian_server import PortTakenError, ServerAddress, check_port, serve_app
+    from hopwatch.probes.taps.otlp.app import build_app
+    from hopwatch.probes.taps.otlp.intake import SpanIntake
+    from hopwatch.probes.taps.startup import find_sink_url
+
+    around = RunContext(_print_message)
+    with signals.stop_on_signals(around.stop), translate_tap_errors(TapDownError, PortTakenError):
+        allowed, counts = parse_allowed_nodes(config, allow or []), parse_instances(instances or [])
+        check_port(host, port)
+        intake = SpanIntake(find_sink_url(sink), around, allowed=allowed, instances=counts)
+        if not counts:
+            _print_message("without --instances what is missing at a service is unknown, and no loss")
+        try:
+            listening = f"listening on http://{host}:{port}, without authentication"
+            with metrics_server.serve_accounts(metrics_listen, intake.accounts, _print_message):
+                serve_app(build_app(intake), ServerAddress(host, port), around.stop, lambda: _print_message(listening))
+        finally:
+            intake.close(bye=bye)
+            unused = intake.rejected.total()
+            _print_message(f"{intake.spans:,} spans taken, {intake.stamps:,} stamps of messages, {unused:,} not used")
+            if as_json:
+                told_of = {"spans": intake.spans, "stamps": intake.stamps, "rejected": dict(intake.rejected)}
+                console.emit_json(told_of)
+
+
 @command.command("table")
 def table(  # noqa: PLR0913 - one parameter a flag
     address: Annotated[
@@ -434,6 +488,21 @@ def parse_allowed_nodes(config: Path | None, allow: Sequence[str]) -> frozenset[
             raise ConfigurationError(f"{told}: install it, or name each node with --allow") from None
         found |= {NodeName(stream, node) for stream, of in streams.items() for node in of.pathway.declared}
     return frozenset(found)
+
+
+def parse_instances(said: Sequence[str]) -> dict[str, int]:
+    """Return of services how many processes of each run at once.
+
+    Raises:
+        ConfigurationError: one cannot be.
+    """
+    found: dict[str, int] = {}
+    for one in said:
+        service, _, number = one.rpartition("=")
+        if not NAME_PATTERN.fullmatch(service) or not number.isascii() or not number.isdigit() or int(number) < 1:
+            raise ConfigurationError(f"--instances is SERVICE=N, such as billing=2, got {one!r:.80}")
+        found[service] = int(number)
+    return found
 
 
 def _open_schemas(

@@ -13,14 +13,16 @@ VALIDATOR: Final = "validator"
 JSONL_TAP: Final = "jsonl_tap"
 KAFKA_TAP: Final = "kafka_tap"
 HTTP_TAP: Final = "http_tap"
+OTLP_TAP: Final = "otlp_tap"
 TABLE_TAP: Final = "table_tap"
 DASHBOARD: Final = "dashboard"
 DELIVERY: Final = "delivery"
 
-COMPONENT: Final = Label("component", (GATE, VALIDATOR, JSONL_TAP, KAFKA_TAP, HTTP_TAP, TABLE_TAP, DASHBOARD, DELIVERY))
+TAPS: Final = (JSONL_TAP, KAFKA_TAP, HTTP_TAP, OTLP_TAP, TABLE_TAP)
+COMPONENT: Final = Label("component", (GATE, VALIDATOR, *TAPS, DASHBOARD, DELIVERY))
 STREAM: Final = Label("stream")
-WITH_REQUESTS: Final = Label("component", (GATE, HTTP_TAP, DASHBOARD))
-WITH_EVENTS: Final = Label("component", (GATE, VALIDATOR, JSONL_TAP, KAFKA_TAP, HTTP_TAP, TABLE_TAP, DELIVERY))
+WITH_REQUESTS: Final = Label("component", (GATE, HTTP_TAP, OTLP_TAP, DASHBOARD))
+WITH_EVENTS: Final = Label("component", (GATE, VALIDATOR, *TAPS, DELIVERY))
 
 BUILD: Final = Metric(
     "hopwatch_component_build_info",

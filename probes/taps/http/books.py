@@ -30,9 +30,21 @@ CLOSE_S: Final = 2.0
 class Books:
     """Books of all nodes; thread-safe."""
 
-    def __init__(self, url: str, name: str, around: RunContext, allowed: Collection[NodeName] | None = None) -> None:
-        """Start without senders; all will send to ``url``. Only ``allowed`` nodes are accepted; None allows any."""
-        self._url, self._name, self._context = url, name, around
+    def __init__(
+        self,
+        url: str,
+        name: str,
+        around: RunContext,
+        allowed: Collection[NodeName] | None = None,
+        *,
+        follows: bool = False,
+    ) -> None:
+        """Start without senders; all will send to ``url``. Only ``allowed`` nodes are accepted; None allows any.
+
+        With ``follows`` a sender completes only what its owner has caught up with, and begins with a hole: what was
+        there before its first stamp is not known.
+        """
+        self._url, self._name, self._context, self._follows = url, name, around, follows
         self._allowed = None if allowed is None else frozenset(allowed)
         self._senders: dict[NodeName, Sender] = {}
         self._used_s: dict[NodeName, float] = {}
@@ -70,6 +82,10 @@ class Books:
             self._used_s[name] = self._context.monotonic_s()
             return opened
 
+    def find(self, name: NodeName) -> Sender | None:
+        """Return the sender of a node; None without one."""
+        return self._senders.get(name)
+
     def check_allowed(self, name: NodeName) -> None:
         """Check that a node is allowed.
 
@@ -100,7 +116,11 @@ class Books:
         who = ProbeInstance(name.stream, name.node, self._name, self._context.wall_us())
         sink = open_checked_sink(self._url, who.name, self._context.clock)
         opened = Sender(who, sink, self._context.clock)
+        if self._follows:
+            opened.follow()
         opened.start()
+        if self._follows:
+            opened.leave_hole()
         return opened
 
     def note_forwarded(self, name: NodeName) -> None:

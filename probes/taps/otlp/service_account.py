@@ -1,0 +1,76 @@
+"""Account of one service: up to which moment all of its SDKs have told everything.
+
+A killed process tells nobody that it was there. So a service is told only while as many SDKs are heard as may run of it
+at once: then there is no other one.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from hopwatch.probes.taps.otlp.sdk_account import SdkAccount, ToldPeriod
+from hopwatch.probes.taps.otlp.sdk_metrics import SdkReading
+
+ABSENT_S: Final = 180.0
+"""Time after which an SDK of which nothing is heard has ended: by default metrics come every minute."""
+MAX_SDKS: Final = 1_000
+"""SDKs of one service that are told apart, at most."""
+
+
+class Progress(NamedTuple):
+    """What became known of a service: its missing messages, the moment up to which it is told, and a gap before it."""
+
+    periods: list[ToldPeriod]
+    until_ns: int | None
+    has_gap: bool
+
+
+class ServiceAccount:
+    """Account of one service, of which at most ``instances`` run at once; None: nobody knows. Not thread-safe."""
+
+    def __init__(self, instances: int | None) -> None:
+        """Start without an SDK."""
+        self._instances = instances
+        self._sdks: dict[str, SdkAccount] = {}
+        self._until_ns: int | None = None
+
+    def add_spans(self, instance: str | None, spans: list[tuple[int, int]], now_s: float) -> None:
+        """Add the starts and ends of spans that came of an SDK for the first time, in ns since 1970."""
+        sdk = self._find_sdk(instance)
+        if sdk is not None:
+            sdk.add_spans(spans, now_s)
+
+    def add_reading(self, instance: str | None, reading: SdkReading, now_s: float) -> None:
+        """Add what an SDK says of its spans."""
+        sdk = self._find_sdk(instance)
+        if sdk is not None:
+            sdk.add_reading(reading, now_s)
+
+    def advance(self, now_s: float) -> Progress:
+        """Return what became known since the last call."""
+        if self._instances is None:
+            return Progress([], None, has_gap=False)
+        self._sdks = {name: sdk for name, sdk in self._sdks.items() if now_s - sdk.heard_s < ABSENT_S}
+        periods = [period for sdk in self._sdks.values() for period in sdk.take_told(now_s)]
+        has_gap = any(period.missing is None for period in periods)
+        since_ns = [sdk.told_since_ns for name, sdk in self._sdks.items() if name and sdk.told_since_ns is not None]
+        if len(since_ns) != self._instances or len(self._sdks) != self._instances:
+            return Progress(periods, None, has_gap)
+        until_ns = min(sdk.told_until_ns for sdk in self._sdks.values())
+        if self._until_ns is None or max(since_ns) > self._until_ns:
+            has_gap = True
+        if self._until_ns is not None and until_ns <= self._until_ns:
+            return Progress(periods, None, has_gap)
+        self._until_ns = until_ns
+        return Progress(periods, until_ns, has_gap)
+
+    def _find_sdk(self, instance: str | None) -> SdkAccount | None:
+        if self._instances is None:
+            return None
+        # Without an id several SDKs may be behind one name: it is never told.
+        name = instance or ""
+        if name not in self._sdks:
+            if len(self._sdks) >= MAX_SDKS:
+                self._sdks.pop(next(iter(self._sdks)))
+            self._sdks[name] = SdkAccount()
+        return self._sdks[name]
