@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,12 +19,16 @@ from typing import Final
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from hopwatch.probes.http.problems import HttpProblem
+from hopwatch.probes.packing import PackedBatch
 from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.otlp.decoding import PROTOBUF
 from hopwatch.probes.taps.otlp.intake import SpanIntake
 from hopwatch.probes.taps.otlp.sdk_metrics import SdkReading
-from hopwatch.testing import EPOCH_US, ManualClock
+from hopwatch.testing import ManualClock
 from tests.support.otlp_requests import build_consumer_span, build_metrics, build_producer_span, build_traces
+
+Pack = Callable[[int], Iterable[PackedBatch]]
+Offer = Callable[[Pack], bool]
 
 SECOND_NS: Final = 1_000_000_000
 MS_NS: Final = 1_000_000
@@ -171,7 +176,8 @@ class OtlpWorld:
         if lived_s % SPANS_EVERY_S == 0 and process.queue:
             body = build_traces(process.queue, process.service, process.instance)
             times = 0 if self._has("vanishing", 0.1) else 2 if self._has("sent twice", 0.3) else 1
-            if all([self._post(body) for _ in range(times)]):
+            answered = [self._post(body) for _ in range(times)]
+            if all(answered):
                 process.queue = []
         if lived_s and lived_s % METRICS_EVERY_S == 0 and not self._has("metrics lost", 0.2):
             reading = process.read(self.clock.wall_ns() - LATE_NS, self.rng)
@@ -196,7 +202,7 @@ class OtlpWorld:
         for sender in self.tap._books._senders.values():
             sender.step()
             if self._has("sink full", 0.02):
-                sender.offer = _refuse_once(sender.offer)  # type: ignore[method-assign]
+                sender.offer = _refuse_once(sender.offer)  # type: ignore[assignment, method-assign]
         self._note_arrivals()
 
     def _note_arrivals(self) -> None:
@@ -207,16 +213,11 @@ class OtlpWorld:
                 os.utime(path, ns=(self.clock.wall_ns(), self.clock.wall_ns()))
 
 
-def _refuse_once(offer):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - as a sender has it
-    asked = []
+def _refuse_once(offer: Offer) -> Offer:
+    asked: list[object] = []
 
-    def refuse(pack):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - as above
+    def refuse(pack: Pack) -> bool:
         asked.append(pack)
         return len(asked) > 1 and offer(pack)
 
     return refuse
-
-
-def window_start_us(minute: int) -> int:
-    """Return the start of a minute of a world."""
-    return EPOCH_US + minute * 60_000_000

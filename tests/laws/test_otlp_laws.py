@@ -35,11 +35,14 @@ def judge(world: OtlpWorld) -> dict[int, dict[str, Any]]:
     st.integers(0, 2**32),
     st.frozensets(st.sampled_from(FAULTS), max_size=3),
     st.sampled_from([1, 1, 2, None]),
+    st.integers(160, 250),
 )
-def test_what_arrived_is_never_surely_lost(seed: int, faults: frozenset[str], instances: int | None) -> None:
+def test_what_arrived_is_never_surely_lost(
+    seed: int, faults: frozenset[str], instances: int | None, seconds: int
+) -> None:
     """In each minute at most so many messages are surely lost as were lost, whatever goes wrong."""
     with tempfile.TemporaryDirectory() as folder:
         world = OtlpWorld(Path(folder), seed, faults, instances)
-        world.run(240, 130)
+        world.run(seconds, 130)
         for start_us, window in judge(world).items():
             assert window["lost_lower"] <= world.lost[start_us], window["reasons"]

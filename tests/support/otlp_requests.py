@@ -24,14 +24,17 @@ def build_attributes(values: Mapping[str, str | int | bool]) -> list[KeyValue]:
     """Return attributes with values of their types."""
     made = []
     for key, value in values.items():
-        kind = "bool_value" if isinstance(value, bool) else "int_value" if isinstance(value, int) else "string_value"
-        made.append(KeyValue(key=key, value=AnyValue(**{kind: value})))
+        if isinstance(value, bool):
+            given = AnyValue(bool_value=value)
+        else:
+            given = AnyValue(int_value=value) if isinstance(value, int) else AnyValue(string_value=value)
+        made.append(KeyValue(key=key, value=given))
     return made
 
 
 def build_producer_span(context: bytes, start_ns: int, end_ns: int, **changed: Any) -> Span:  # noqa: ANN401 - fields
     """Return the span that sends a message, whose context is its own."""
-    fields = {
+    fields: dict[str, Any] = {
         "name": "orders send",
         "kind": Span.SPAN_KIND_PRODUCER,
         "trace_id": context[:16],
@@ -43,11 +46,16 @@ def build_producer_span(context: bytes, start_ns: int, end_ns: int, **changed: A
     return Span(**(fields | changed))
 
 
-def build_consumer_span(  # noqa: PLR0913, PLR0917 - what a span is of
-    own: bytes, contexts: Sequence[bytes], start_ns: int, end_ns: int, operation: str = "process", **changed: Any  # noqa: ANN401
+def build_consumer_span(
+    own: bytes,
+    contexts: Sequence[bytes],
+    start_ns: int,
+    end_ns: int,
+    operation: str = "process",
+    **changed: Any,  # noqa: ANN401
 ) -> Span:
     """Return the span that takes messages in, with a link to each of their contexts."""
-    fields = {
+    fields: dict[str, Any] = {
         "name": f"orders {operation}",
         "kind": Span.SPAN_KIND_CONSUMER,
         "trace_id": own[:16],
@@ -74,11 +82,14 @@ def build_traces(spans: Sequence[Span], service: str | None = "billing", instanc
     request = ExportTraceServiceRequest()
     resource = request.resource_spans.add(resource=build_resource(service, instance))
     resource.scope_spans.add(spans=spans)
-    return request.SerializeToString()
+    return bytes(request.SerializeToString())
 
 
 def build_metrics(
-    reading: SdkReading, service: str = "billing", instance: str | None = None, temporality: Any = CUMULATIVE  # noqa: ANN401
+    reading: SdkReading,
+    service: str = "billing",
+    instance: str | None = None,
+    temporality: Any = CUMULATIVE,  # noqa: ANN401
 ) -> bytes:
     """Return a request of what an SDK says of itself."""
     request = ExportMetricsServiceRequest()
@@ -106,4 +117,4 @@ def build_metrics(
             for name, of in points.items()
         ]
     )
-    return request.SerializeToString()
+    return bytes(request.SerializeToString())

@@ -12,6 +12,7 @@ from http import HTTPStatus
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
 
 from hopwatch.probes import id_columns
@@ -50,6 +51,7 @@ MAX_WINDOWS: Final = 1_440
 """Windows that missing messages are counted in, at most; where they may be of more, they leave a hole."""
 MAX_SEEN: Final = 1_000_000
 """Spans that are remembered, at most twice as many, so that one that is sent again counts once."""
+MAX_NS: Final = 2**63
 MISSING: Final = "otlp: spans are missing"
 UNMATCHED: Final = "otlp: no span of the producer"
 UNNAMED: Final = "otlp: no creation context"
@@ -136,8 +138,7 @@ class SpanIntake:
                 self._waiting[NodeName(stamp.stream, stamp.node)].append(stamp)
             for one in new:
                 self._seen[0].update(span.trace_id + span.span_id for span in one.spans)
-                spans_ns = [(span.start_time_unix_nano, span.end_time_unix_nano) for span in one.spans]
-                self._find_service(one.service).add_spans(one.instance, _clip(spans_ns), now_s)
+                self._find_service(one.service).add_spans(one.instance, _read_times(one.spans), now_s)
             if len(self._seen[0]) > MAX_SEEN:
                 self._seen = set(), self._seen[0]
             taken = TakenSpans(sum(len(one.spans) for one in new), rejected)
@@ -328,9 +329,10 @@ class SpanIntake:
             sender.drop(Refusals({(minute * WINDOW_MS, cause): count for minute in minutes}))
 
 
-def _clip(spans_ns: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return times that fit into 64 bits: a span of any others counts as one that has not come."""
-    return [span for span in spans_ns if max(span) < 2**63]
+def _read_times(spans: Iterable[Span]) -> NDArray[np.int64]:
+    """Return starts and ends in ns; a span with times beyond 64 bits is left out, and so counts as missing."""
+    times = [(one.start_time_unix_nano, one.end_time_unix_nano) for one in spans]
+    return np.array([pair for pair in times if max(pair) < MAX_NS], np.int64).reshape(-1, 2)
 
 
 def pack_stamps(stamps: Sequence[SpanStamp]) -> list[PackedBatch]:

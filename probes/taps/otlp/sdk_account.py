@@ -1,15 +1,18 @@
 """Account of one SDK: how many spans it says have ended, and how many of these came here.
 
-The SDK counts a span a moment after it has ended, and reads its counters one after the other. So spans that begin or
-end close to a reading may be in it or not, and count as missing: what an account says is missing is never too little.
+An SDK counts a span a moment after it has begun or ended, and reads its counters one after the other. So a reading may
+be off by some spans that begin or end close to it. Where four readings in turn agree to the span with what came, none
+is missing between the inner two: each would have to be off by the same. Where they do not agree, every span that begins
+or ends close to a reading counts as one that may hide another, so that what is missing is never too little.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hopwatch.probes.taps.otlp.sdk_metrics import SdkReading
 
@@ -43,18 +46,20 @@ class SdkAccount:
         """Start without a reading: nothing is told before the second one."""
         self._last: SdkReading | None = None
         self._waiting: list[_Waiting] = []
-        self._spans_ns: list[tuple[int, int]] = []
+        self._drift: int | None = None
+        # Starts and ends, in columns; the first part has none.
+        self._spans_ns = [np.empty((0, 2), np.int64)]
         self.told_since_ns: int | None = None
         """Moment since which all is told without a gap; None before the first reading, and behind a gap."""
         self.told_until_ns = 0
         self.heard_s = float("-inf")
         """Moment at which it was heard last, on a clock that never goes back."""
 
-    def add_spans(self, spans: Iterable[tuple[int, int]], now_s: float) -> None:
-        """Add the starts and ends of spans that came for the first time, in ns since 1970."""
+    def add_spans(self, spans_ns: NDArray[np.int64], now_s: float) -> None:
+        """Add spans that came for the first time: their starts and ends, in two columns, in ns since 1970."""
         self.heard_s = now_s
-        self._spans_ns.extend(spans)
-        if len(self._spans_ns) > MAX_SPANS:
+        self._spans_ns.append(spans_ns)
+        if sum(len(part) for part in self._spans_ns) > MAX_SPANS:
             self._begin_anew(None)
 
     def add_reading(self, reading: SdkReading, now_s: float) -> None:
@@ -69,39 +74,55 @@ class SdkAccount:
         self._waiting.append(_Waiting(reading, now_s))
 
     def take_told(self, now_s: float) -> Iterator[ToldPeriod]:
-        """Yield the periods that are told by now, in their order."""
-        while self._waiting and self._last is not None:
-            reading, since_s = self._waiting[0]
-            before = self._last
-            at_least, at_most = self._count_missing(before, reading)
-            if at_least > 0 and now_s - since_s < PATIENCE_S:
+        """Yield the periods that are told by now, in their order: those behind which there is a further reading."""
+        while len(self._waiting) > 1 and self._last is not None:
+            before, reading, (behind, since_s) = self._last, self._waiting[0].reading, self._waiting[1]
+            spans = np.concatenate(self._spans_ns)
+            drifts = [_count_missing(spans, before, one) for one in (reading, behind)]
+            still_open = reading.live - _count_open(spans, reading.at_ns, 0)
+            if max(*drifts, still_open) > 0 and now_s - since_s < PATIENCE_S:
                 return
-            self._waiting.pop(0)
-            self._last = reading
-            self._spans_ns = [span for span in self._spans_ns if span[1] > reading.at_ns - CLOSE_NS]
-            self.told_until_ns = reading.at_ns
-            # With a sampler nobody knows which messages had a span, and one of whose spans more came than it says have
-            # ended is not believed.
+            at_most = _bound_missing(spans, before, reading)
+            # With a sampler nobody knows which messages had a span, and an SDK of whose spans more came than it says
+            # have ended is not believed.
             has_gap = reading.unsampled > before.unsampled or at_most < 0
-            if has_gap:
-                self.told_since_ns = reading.at_ns
-            elif self.told_since_ns is None:
-                self.told_since_ns = before.at_ns
-            missing = None if has_gap else max(at_most, reading.dropped - before.dropped) + reading.live
-            yield ToldPeriod(before.at_ns, reading.at_ns, missing)
+            is_agreed = drifts == [0, 0] and self._drift == 0
+            missing = max(0 if is_agreed else at_most, reading.dropped - before.dropped)
+            missing += 0 if still_open == 0 else max(0, reading.live - _count_open(spans, reading.at_ns, CLOSE_NS))
+            self._advance(reading, drifts[0], spans, has_gap=has_gap)
+            yield ToldPeriod(before.at_ns, reading.at_ns, None if has_gap else missing)
 
-    def _count_missing(self, before: SdkReading, behind: SdkReading) -> tuple[int, int]:
-        """Return how many spans between two readings are missing, at least and at most."""
-        spans = np.array(self._spans_ns, np.int64).reshape(-1, 2)
-        starts, ends = spans[:, 0], spans[:, 1]
-        ended = behind.ended - before.ended
-        inside = np.count_nonzero((ends > before.at_ns + CLOSE_NS) & (ends <= behind.at_ns - CLOSE_NS))
-        around = np.count_nonzero((ends > before.at_ns - CLOSE_NS) & (ends <= behind.at_ns + CLOSE_NS))
-        begun = sum(np.count_nonzero(np.abs(starts - one.at_ns) <= CLOSE_NS) for one in (before, behind))
-        return int(ended - around - begun), int(ended - inside + begun)
+    def _advance(self, reading: SdkReading, drift: int, spans: NDArray[np.int64], *, has_gap: bool) -> None:
+        before = self._last
+        self._waiting.pop(0)
+        self._last, self._drift, self.told_until_ns = reading, drift, reading.at_ns
+        self._spans_ns = [spans[spans[:, 1] > reading.at_ns - CLOSE_NS]]
+        if has_gap:
+            self.told_since_ns = reading.at_ns
+        elif self.told_since_ns is None and before is not None:
+            self.told_since_ns = before.at_ns
 
     def _begin_anew(self, reading: SdkReading | None) -> None:
-        self._last, self.told_since_ns = reading, None
+        self._last, self._drift, self.told_since_ns = reading, None, None
         self._waiting.clear()
-        at_ns = 0 if reading is None else reading.at_ns
-        self._spans_ns = [span for span in self._spans_ns if reading is not None and span[1] > at_ns - CLOSE_NS]
+        spans = np.concatenate(self._spans_ns)
+        self._spans_ns = [spans[:0] if reading is None else spans[spans[:, 1] > reading.at_ns - CLOSE_NS]]
+
+
+def _count_missing(spans: NDArray[np.int64], before: SdkReading, behind: SdkReading) -> int:
+    """Return how many spans that ended between two readings did not come, if neither reading is off."""
+    ends = spans[:, 1]
+    return int(behind.ended - before.ended - np.count_nonzero((ends > before.at_ns) & (ends <= behind.at_ns)))
+
+
+def _bound_missing(spans: NDArray[np.int64], before: SdkReading, behind: SdkReading) -> int:
+    """Return how many spans that ended between two readings did not come, at most."""
+    starts, ends = spans[:, 0], spans[:, 1]
+    inside = np.count_nonzero((ends > before.at_ns + CLOSE_NS) & (ends <= behind.at_ns - CLOSE_NS))
+    begun = sum(np.count_nonzero(np.abs(starts - one.at_ns) <= CLOSE_NS) for one in (before, behind))
+    return int(behind.ended - before.ended - inside + begun)
+
+
+def _count_open(spans: NDArray[np.int64], at_ns: int, close_ns: int) -> int:
+    """Return how many of the spans that came were open at a moment, and neither began nor ended close to it."""
+    return int(np.count_nonzero((spans[:, 0] <= at_ns - close_ns) & (spans[:, 1] > at_ns + close_ns)))

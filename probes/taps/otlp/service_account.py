@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hopwatch.probes.taps.otlp.sdk_account import SdkAccount, ToldPeriod
 from hopwatch.probes.taps.otlp.sdk_metrics import SdkReading
 
@@ -18,7 +21,10 @@ MAX_SDKS: Final = 1_000
 
 
 class Progress(NamedTuple):
-    """What became known of a service: its missing messages, the moment up to which it is told, and a gap before it."""
+    """What became known of a service: its missing messages, the moment up to which it is told, and a gap before it.
+
+    What was before the first moment is not known either; a sender begins with a gap of its own.
+    """
 
     periods: list[ToldPeriod]
     until_ns: int | None
@@ -34,11 +40,11 @@ class ServiceAccount:
         self._sdks: dict[str, SdkAccount] = {}
         self._until_ns: int | None = None
 
-    def add_spans(self, instance: str | None, spans: list[tuple[int, int]], now_s: float) -> None:
-        """Add the starts and ends of spans that came of an SDK for the first time, in ns since 1970."""
+    def add_spans(self, instance: str | None, spans_ns: NDArray[np.int64], now_s: float) -> None:
+        """Add spans of an SDK that came for the first time: starts and ends, in two columns, in ns since 1970."""
         sdk = self._find_sdk(instance)
         if sdk is not None:
-            sdk.add_spans(spans, now_s)
+            sdk.add_spans(spans_ns, now_s)
 
     def add_reading(self, instance: str | None, reading: SdkReading, now_s: float) -> None:
         """Add what an SDK says of its spans."""
@@ -57,10 +63,10 @@ class ServiceAccount:
         if len(since_ns) != self._instances or len(self._sdks) != self._instances:
             return Progress(periods, None, has_gap)
         until_ns = min(sdk.told_until_ns for sdk in self._sdks.values())
-        if self._until_ns is None or max(since_ns) > self._until_ns:
-            has_gap = True
-        if self._until_ns is not None and until_ns <= self._until_ns:
-            return Progress(periods, None, has_gap)
+        if self._until_ns is not None:
+            has_gap = has_gap or max(since_ns) > self._until_ns
+            if until_ns <= self._until_ns:
+                return Progress(periods, None, has_gap)
         self._until_ns = until_ns
         return Progress(periods, until_ns, has_gap)
 
