@@ -349,7 +349,6 @@ def otlp(  # noqa: PLR0913 - one parameter a flag
         list[str] | None,
         typer.Option("--allow", metavar="STREAM/NODE", help="Stamp for this node, and no others; may be repeated."),
     ] = None,
-    bye: Bye = False,
     metrics_listen: MetricsListen = None,
     as_json: AsJson = False,
 ) -> None:
@@ -365,8 +364,11 @@ def otlp(  # noqa: PLR0913 - one parameter a flag
     around = RunContext(_print_message)
     with signals.stop_on_signals(around.stop), translate_tap_errors(TapDownError, PortTakenError):
         allowed, counts = parse_allowed_nodes(config, allow or []), parse_instances(instances or [])
+        transits_us = (
+            {} if config is None else {name: of.transit_us for name, of in load_streams(config).streams.items()}
+        )
         check_port(host, port)
-        intake = SpanIntake(find_sink_url(sink), around, allowed=allowed, instances=counts)
+        intake = SpanIntake(find_sink_url(sink), around, allowed=allowed, instances=counts, transits_us=transits_us)
         if not counts:
             _print_message("without --instances what is missing at a service is unknown, and no loss")
         try:
@@ -374,7 +376,7 @@ def otlp(  # noqa: PLR0913 - one parameter a flag
             with metrics_server.serve_accounts(metrics_listen, intake.accounts, _print_message):
                 serve_app(build_app(intake), ServerAddress(host, port), around.stop, lambda: _print_message(listening))
         finally:
-            intake.close(bye=bye)
+            intake.close()
             unused = intake.rejected.total()
             _print_message(f"{intake.spans:,} spans taken, {intake.stamps:,} stamps of messages, {unused:,} not used")
             if as_json:

@@ -134,6 +134,7 @@ CALLS: Final[dict[str, tuple[str, ...]]] = {
     "tap http": ("--port", "1", "--sink", "{strange}"),
     "tap jsonl": ("{strange}", *ORDERS, "--node", "a", "--id", "x", "--time", "x", "--sink", "{strange}"),
     "tap kafka": ("--from", "{strange}", "--group", "g", *ORDERS, "--node", "a"),
+    "tap otlp": ("--port", "1", "--sink", "{strange}"),
     "tap table": ("delta:{strange}", *ORDERS, "--node", "a", "--id", "x", "--time", "x", "--sink", "{strange}"),
     "topics check": ELSEWHERE,
     "topics create": ELSEWHERE,

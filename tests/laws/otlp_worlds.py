@@ -107,10 +107,10 @@ class OtlpWorld:
             for process in (self.shop, *self.billing):
                 self._export(process)
             if self._has("tap restarts", 0.005):
-                self._close_tap(bye=False)
+                self._close_tap()
                 self.tap = self._open_tap()
             self._turn_tap()
-        self._close_tap(bye=False)
+        self._close_tap()
 
     def _start(self, service: str) -> Process:
         self.number += 1
@@ -193,8 +193,8 @@ class OtlpWorld:
         told = {} if self.instances is None else {"shop": 1, "billing": self.instances}
         return SpanIntake(f"spool:{self.spool}", RunContext(lambda _: None, self.clock), instances=told)
 
-    def _close_tap(self, *, bye: bool) -> None:
-        self.tap.close(bye=bye)
+    def _close_tap(self) -> None:
+        self.tap.close()
         self._note_arrivals()
 
     def _turn_tap(self) -> None:

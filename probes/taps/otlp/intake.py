@@ -45,8 +45,10 @@ from hopwatch.probes.taps.otlp.sdk_metrics import read_sdk_metrics
 from hopwatch.probes.taps.otlp.service_account import Progress, ServiceAccount
 from hopwatch.probes.taps.startup import open_checked_sink
 
-WINDOWS_BACK: Final = 3
-"""Windows before its spans that a message may be of: by default it is on its way for at most so long."""
+TRANSIT_US: Final = 150_000_000
+"""Time that a message may be on its way, where nothing else is said of its stream: the default of a monitor."""
+LATE_US: Final = 120_000_000
+"""Time that the span of its producer may be on its way beside that, from which a monitor counts."""
 MAX_WINDOWS: Final = 1_440
 """Windows that missing messages are counted in, at most; where they may be of more, they leave a hole."""
 MAX_SEEN: Final = 1_000_000
@@ -90,14 +92,17 @@ class SpanIntake:
         *,
         allowed: Collection[NodeName] | None = None,
         instances: Mapping[str, int] | None = None,
+        transits_us: Mapping[str, int] | None = None,
     ) -> None:
         """Start; ``instances`` says of services how many of each run at once, at most.
+
+        ``transits_us`` says of streams how long messages may be on their way; of others it is TRANSIT_US.
 
         Raises:
             TapUsageError: the URL of the sink cannot be.
             TapSourceError: nothing can be written there.
         """
-        self._context, self._instances = around, dict(instances or {})
+        self._context, self._instances, self._transits_us = around, dict(instances or {}), dict(transits_us or {})
         name = f"{socket.gethostname()}-{os.getpid()}"
         self._url, self._books = sink, Books(sink, name, around, allowed, follows=True)
         self._checked = open_checked_sink(sink, f"{CHECKS}.{name}.{around.wall_us()}", around.clock)
@@ -195,8 +200,8 @@ class SpanIntake:
                 _, name, progress = self._due.popleft()
                 self._tell(name, progress)
 
-    def close(self, *, bye: bool) -> None:
-        """Send what is left, and close all sinks."""
+    def close(self) -> None:
+        """Send what is left, and close all sinks; without a bye, for the services go on."""
         with self._lock:
             with suppress(HttpProblem):
                 self._send_waiting()
@@ -205,7 +210,7 @@ class SpanIntake:
                 if sender is not None:
                     windows = count_by_window(stamp.event_us for stamp in stamps)
                     sender.drop(Refusals({(start_ms, SINK_REFUSED): count for start_ms, count in windows.items()}))
-        self._books.close(bye=bye)
+        self._books.close(bye=False)
         self._checked.close(CLOSE_S)
 
     def _tell(self, service: str, progress: Progress) -> None:
@@ -317,16 +322,17 @@ class SpanIntake:
     ) -> None:
         """Count messages that were not stamped, in each window that they may be of; of no destination, at all."""
         cause, count = missed
-        first, last = (us // WINDOW_US for us in between_us)
+        since_us, until_us = between_us
         for name in list(self._nodes[service]):
             sender = self._books.find(name)
             if sender is None or (destination is not None and name.stream != destination):
                 continue
-            if last - first > MAX_WINDOWS:
+            first_us = since_us - self._transits_us.get(name.stream, TRANSIT_US) - LATE_US - WINDOW_US
+            minutes = range(max(0, first_us // WINDOW_US + 1), until_us // WINDOW_US + 1)
+            if len(minutes) > MAX_WINDOWS:
                 sender.leave_hole()
-                continue
-            minutes = range(max(0, first - WINDOWS_BACK), last + 1)
-            sender.drop(Refusals({(minute * WINDOW_MS, cause): count for minute in minutes}))
+            else:
+                sender.drop(Refusals({(minute * WINDOW_MS, cause): count for minute in minutes}))
 
 
 def _read_times(spans: Iterable[Span]) -> NDArray[np.int64]:
