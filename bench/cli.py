@@ -30,6 +30,7 @@ from bench import (
     machine,
     nab,
     noise,
+    otlp_cost,
     outage,
     outliers,
     scale,
@@ -90,6 +91,7 @@ class Measure(StrEnum):
     FILES = "files"
     SPARK = "spark"
     JVM = "jvm"
+    OTLP = "otlp"
     SCALE = "scale"
     THROTTLE = "throttle"
     SOAK = "soak"
@@ -173,6 +175,7 @@ _MEASURES: Final[dict[Measure, Callable[[Request, Progress], Measurement]]] = {
     ),
     Measure.SPARK: lambda of, tell: (costs := spark_job.measure(of.scratch, tell), spark_job.build_table(costs)),
     Measure.JVM: lambda of, tell: (costs := jvm_cost.measure(of.scratch, tell), jvm_cost.build_table(costs)),
+    Measure.OTLP: lambda of, tell: (costs := otlp_cost.measure(of.scratch, tell), otlp_cost.build_table(costs)),
     Measure.SCALE: lambda of, tell: (runs := scale.measure(of.scratch, tell, of.repeats), tables.scale(runs)),
     Measure.THROTTLE: lambda of, tell: (lines := throttle.measure(of.scratch, tell), throttle.build_table(lines)),
     Measure.SOAK: lambda of, tell: (lines := soak.measure(of.scratch, tell, of.minutes), tables.soak(lines)),
