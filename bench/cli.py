@@ -16,6 +16,7 @@ from rich.console import Group, RenderableType
 from bench import (
     alert_cost,
     api,
+    client_cost,
     dashboard,
     dashboard_tables,
     detection_tables,
@@ -90,6 +91,7 @@ class Measure(StrEnum):
     INGEST = "ingest"
     FILES = "files"
     SPARK = "spark"
+    CLIENTS = "clients"
     JVM = "jvm"
     OTLP = "otlp"
     SCALE = "scale"
@@ -175,6 +177,10 @@ _MEASURES: Final[dict[Measure, Callable[[Request, Progress], Measurement]]] = {
     ),
     Measure.SPARK: lambda of, tell: (costs := spark_job.measure(of.scratch, tell), spark_job.build_table(costs)),
     Measure.JVM: lambda of, tell: (costs := jvm_cost.measure(of.scratch, tell), jvm_cost.build_table(costs)),
+    Measure.CLIENTS: lambda of, tell: (
+        costs := client_cost.measure(of.scratch, tell),
+        client_cost.build_table(costs),
+    ),
     Measure.OTLP: lambda of, tell: (costs := otlp_cost.measure(of.scratch, tell), otlp_cost.build_table(costs)),
     Measure.SCALE: lambda of, tell: (runs := scale.measure(of.scratch, tell, of.repeats), tables.scale(runs)),
     Measure.THROTTLE: lambda of, tell: (lines := throttle.measure(of.scratch, tell), throttle.build_table(lines)),

@@ -7,6 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -63,7 +64,7 @@ def measure(scratch: Path, tell: Progress) -> list[SpanCost]:
             bodies = list(build_requests(number, kind))
             spool = scratch / f"spool-{name}-{number}"
             intake = SpanIntake(f"spool:{spool}", RunContext(lambda _: None), instances={"shop": 1, "billing": 1})
-            found[name].append(_time(bodies, lambda body, taker=intake: taker.take_spans(body, PROTOBUF)))
+            found[name].append(_time(bodies, partial(intake.take_spans, media_type=PROTOBUF)))
             intake.close()
             shutil.rmtree(spool)
     return [SpanCost(name, tuple(sorted(us))) for name, us in found.items()]

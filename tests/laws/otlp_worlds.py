@@ -144,7 +144,8 @@ class OtlpWorld:
         self.coming = [one for one in self.coming if one[0] >= until_ns]
         for at_ns, context in due:
             process = self.rng.choice(self.billing)
-            took_ns = (60_000 if self._has("slow handling", 0.1) else self.rng.choice((1, 5, 900))) * MS_NS
+            is_slow = self._has("slow handling", 0.1)
+            took_ns = self.rng.choice((60_000, 150_000) if is_slow else (1, 5, 900)) * MS_NS
             span = build_consumer_span(self._context(), [context], at_ns, at_ns + took_ns)
             if self._has("no context", 0.1):
                 del span.links[:]
