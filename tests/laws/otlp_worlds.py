@@ -51,6 +51,8 @@ FAULTS: Final = (
     "tap restarts",
     "no instance id",
     "sink full",
+    "stable ids",
+    "clocks",
 )
 
 
@@ -61,6 +63,8 @@ class Process:
     service: str
     instance: str | None
     since_ns: int
+    ahead_ns: int
+    """How far its clock is ahead of that of the tap."""
     open: list[Span] = field(default_factory=list)
     queue: list[Span] = field(default_factory=list)
     begun_ns: list[int] = field(default_factory=list)
@@ -73,7 +77,8 @@ class Process:
         first, second = (at_ns + rng.randrange(LATE_NS) for _ in range(2))
         started, live = (sum(one <= moment for one in self.begun_ns) for moment in (first, second))
         live -= sum(one <= second for one in self.ended_ns)
-        return SdkReading(at_ns, self.since_ns, started, live, self.unsampled, self.dropped)
+        own_ns, since_ns = (moment + self.ahead_ns for moment in (at_ns, self.since_ns))
+        return SdkReading(own_ns, since_ns, started, live, self.unsampled, self.dropped)
 
 
 class OtlpWorld:
@@ -114,8 +119,10 @@ class OtlpWorld:
 
     def _start(self, service: str) -> Process:
         self.number += 1
-        instance = None if self._has("no instance id", 0.5) else f"{service}-{self.number}"
-        return Process(service, instance, self.clock.wall_ns())
+        number = 0 if self._has("stable ids", 1.0) and self.instances == 1 else self.number
+        instance = None if self._has("no instance id", 0.5) else f"{service}-{number}"
+        ahead_ns = self.rng.randrange(-240, 240) * SECOND_NS if "clocks" in self.faults else 0
+        return Process(service, instance, self.clock.wall_ns(), ahead_ns)
 
     def _has(self, fault: str, chance: float) -> bool:
         return fault in self.faults and self.rng.random() < chance
@@ -128,14 +135,15 @@ class OtlpWorld:
             process.unsampled += 1
             return
         process.open.append(span)
-        process.begun_ns.append(span.start_time_unix_nano + self.rng.randrange(LATE_NS))
+        process.begun_ns.append(span.start_time_unix_nano - process.ahead_ns + self.rng.randrange(LATE_NS))
 
     def _send(self, at_ns: int) -> None:
         context = self._context()
-        self._begin(self.shop, build_producer_span(context, at_ns, at_ns + self.rng.randrange(1, 5) * MS_NS))
+        event_ns = at_ns + self.shop.ahead_ns
+        self._begin(self.shop, build_producer_span(context, event_ns, event_ns + self.rng.randrange(1, 5) * MS_NS))
         self.sent += 1
         if self.rng.random() < 0.1:
-            self.lost[at_ns // (60 * SECOND_NS) * 60_000_000] += 1
+            self.lost[event_ns // (60 * SECOND_NS) * 60_000_000] += 1
         else:
             self.coming.append((at_ns + self.rng.choice((1, 10, 500, 15_000)) * MS_NS, context))
 
@@ -146,7 +154,8 @@ class OtlpWorld:
             process = self.rng.choice(self.billing)
             is_slow = self._has("slow handling", 0.1)
             took_ns = self.rng.choice((60_000, 150_000) if is_slow else (1, 5, 900)) * MS_NS
-            span = build_consumer_span(self._context(), [context], at_ns, at_ns + took_ns)
+            own_ns = at_ns + process.ahead_ns
+            span = build_consumer_span(self._context(), [context], own_ns, own_ns + took_ns)
             if self._has("no context", 0.1):
                 del span.links[:]
             elif self._has("links cut", 0.1):
@@ -155,10 +164,11 @@ class OtlpWorld:
             self._begin(process, span)
 
     def _end_spans(self, process: Process, until_ns: int) -> None:
+        until_ns += process.ahead_ns
         ended = [one for one in process.open if one.end_time_unix_nano < until_ns]
         process.open = [one for one in process.open if one.end_time_unix_nano >= until_ns]
         for span in ended:
-            process.ended_ns.append(span.end_time_unix_nano + self.rng.randrange(LATE_NS))
+            process.ended_ns.append(span.end_time_unix_nano - process.ahead_ns + self.rng.randrange(LATE_NS))
             if self._has("queue full untold", 0.05):
                 continue
             if self._has("queue full", 0.05):

@@ -17,7 +17,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
 
 from hopwatch.probes import id_columns
 from hopwatch.probes.contract.batch import Outcome
-from hopwatch.probes.contract.limits import NAME_PATTERN, WINDOW_MS, WINDOW_US
+from hopwatch.probes.contract.limits import NAME_PATTERN, WINDOW_MS
 from hopwatch.probes.drop_ledger import SINK_REFUSED
 from hopwatch.probes.http.problems import HttpProblem
 from hopwatch.probes.metrics.account import (
@@ -38,19 +38,13 @@ from hopwatch.probes.taps.errors import TapSourceError
 from hopwatch.probes.taps.http.books import CLOSE_S, Books
 from hopwatch.probes.taps.http.refusals import NodeName, RefusalProblem, count_by_window
 from hopwatch.probes.taps.otlp.decoding import OtlpError, decode_metrics, decode_spans
+from hopwatch.probes.taps.otlp.event_windows import EventWindows
 from hopwatch.probes.taps.otlp.matching import SETTLE_S, MessageMatcher, SpanStamp, UnmatchedMessages
 from hopwatch.probes.taps.otlp.message_spans import read_message_spans, read_text
-from hopwatch.probes.taps.otlp.sdk_account import ToldPeriod
 from hopwatch.probes.taps.otlp.sdk_metrics import read_sdk_metrics
 from hopwatch.probes.taps.otlp.service_account import Progress, ServiceAccount
 from hopwatch.probes.taps.startup import open_checked_sink
 
-TRANSIT_US: Final = 150_000_000
-"""Time that a message may be on its way, where nothing else is said of its stream: the default of a monitor."""
-LATE_US: Final = 120_000_000
-"""Time that the span of its producer may be on its way beside that, from which a monitor counts."""
-MAX_WINDOWS: Final = 1_440
-"""Windows that missing messages are counted in, at most; where they may be of more, they leave a hole."""
 MAX_SEEN: Final = 1_000_000
 """Spans that are remembered, at most twice as many, so that one that is sent again counts once."""
 MAX_NS: Final = 2**63
@@ -96,20 +90,20 @@ class SpanIntake:
     ) -> None:
         """Start; ``instances`` says of services how many of each run at once, at most.
 
-        ``transits_us`` says of streams how long messages may be on their way; of others it is TRANSIT_US.
+        ``transits_us`` says of streams how long messages may be on their way, in µs.
 
         Raises:
             TapUsageError: the URL of the sink cannot be.
             TapSourceError: nothing can be written there.
         """
         self._context, self._instances, self._transits_us = around, dict(instances or {}), dict(transits_us or {})
+        self._windows: dict[str, EventWindows] = {}
         name = f"{socket.gethostname()}-{os.getpid()}"
         self._url, self._books = sink, Books(sink, name, around, allowed, follows=True)
         self._checked = open_checked_sink(sink, f"{CHECKS}.{name}.{around.wall_us()}", around.clock)
         self._matcher = MessageMatcher()
         self._services: dict[str, ServiceAccount] = {}
         self._nodes: defaultdict[str, dict[NodeName, None]] = defaultdict(dict)
-        self._oldest_us: dict[str, tuple[int, int]] = {}
         self._seen: tuple[set[bytes], set[bytes]] = set(), set()
         # Stamps that the sink has not taken yet; and what became known of services, until it is told.
         self._waiting: defaultdict[NodeName, list[SpanStamp]] = defaultdict(list)
@@ -170,7 +164,9 @@ class SpanIntake:
                 service, reading = read_text(attributes, "service.name"), read_sdk_metrics(resource)
                 if service is not None and reading is not None:
                     instance = read_text(attributes, "service.instance.id")
-                    self._find_service(service).add_reading(instance, reading, self._context.monotonic_s())
+                    self._find_service(service).add_reading(
+                        instance, reading, self._context.clock.wall_ns(), self._context.monotonic_s()
+                    )
 
     def check(self) -> None:
         """Check that the sink can be written.
@@ -215,7 +211,9 @@ class SpanIntake:
 
     def _tell(self, service: str, progress: Progress) -> None:
         for period in progress.periods:
-            self._miss_period(service, period)
+            if period.missing:
+                missed = UnmatchedMessages(service, None, period.missing, period.until_ns // 1_000)
+                self._miss(missed, MISSING, (period.since_ns // 1_000, period.until_ns // 1_000))
         for sender in self._find_senders(service):
             if progress.has_gap:
                 sender.leave_hole()
@@ -285,9 +283,9 @@ class SpanIntake:
                 self._settle(own, None)
                 self._nodes[name.node][name] = None
                 self.stamps += len(own)
-                oldest_us = min(stamp.event_us for stamp in own)
-                now, before = self._oldest_us.get(name.node, (oldest_us, oldest_us))
-                self._oldest_us[name.node] = min(now, oldest_us), before
+                windows, events_us = self._find_windows(name.stream), [stamp.event_us for stamp in own]
+                for event_us in (min(events_us), max(events_us)):
+                    windows.note(event_us, self._context.wall_us())
             del self._waiting[name]
 
     def _settle(self, stamps: Sequence[SpanStamp], reason: RefusalReason | None) -> None:
@@ -306,33 +304,26 @@ class SpanIntake:
     def _find_senders(self, service: str) -> list[Sender]:
         return [sender for name in self._nodes[service] if (sender := self._books.find(name)) is not None]
 
-    def _miss_period(self, service: str, period: ToldPeriod) -> None:
-        """Count the messages that may be missing of a period."""
-        since_us, until_us = period.since_ns // 1_000, period.until_ns // 1_000
-        now_us, before_us = self._oldest_us.pop(service, (since_us, since_us))
-        self._oldest_us[service] = until_us, now_us
-        if period.missing:
-            self._miss(service, None, (MISSING, period.missing), (min(since_us, now_us, before_us), until_us))
+    def _find_windows(self, stream: str) -> EventWindows:
+        if stream not in self._windows:
+            self._windows[stream] = EventWindows(self._transits_us.get(stream))
+        return self._windows[stream]
 
     def _miss_unmatched(self, one: UnmatchedMessages, cause: str) -> None:
-        self._miss(one.service, one.destination, (cause, one.number), (one.at_us, one.at_us))
+        now_us = self._context.wall_us()
+        self._miss(one, cause, (min(one.at_us, now_us), max(one.at_us, now_us)))
 
-    def _miss(
-        self, service: str, destination: str | None, missed: tuple[str, int], between_us: tuple[int, int]
-    ) -> None:
+    def _miss(self, missed: UnmatchedMessages, cause: str, between_us: tuple[int, int]) -> None:
         """Count messages that were not stamped, in each window that they may be of; of no destination, at all."""
-        cause, count = missed
-        since_us, until_us = between_us
-        for name in list(self._nodes[service]):
+        for name in list(self._nodes[missed.service]):
             sender = self._books.find(name)
-            if sender is None or (destination is not None and name.stream != destination):
+            if sender is None or missed.destination not in (None, name.stream):
                 continue
-            first_us = since_us - self._transits_us.get(name.stream, TRANSIT_US) - LATE_US - WINDOW_US
-            minutes = range(max(0, first_us // WINDOW_US + 1), until_us // WINDOW_US + 1)
-            if len(minutes) > MAX_WINDOWS:
+            minutes = self._find_windows(name.stream).find(*between_us)
+            if minutes is None:
                 sender.leave_hole()
             else:
-                sender.drop(Refusals({(minute * WINDOW_MS, cause): count for minute in minutes}))
+                sender.drop(Refusals({(minute * WINDOW_MS, cause): missed.number for minute in minutes}))
 
 
 def _read_times(spans: Iterable[Span]) -> NDArray[np.int64]:

@@ -27,16 +27,20 @@ MAX_SPANS: Final = 1_000_000
 
 
 class ToldPeriod(NamedTuple):
-    """Period between two readings, in ns since 1970, and how many messages may be missing of it; None: no number."""
+    """Period between two readings, in ns since 1970, and how many messages may be missing of it; None: no number.
+
+    It is the longer one of that by the clock of the SDK and that by the clock of the tap.
+    """
 
     since_ns: int
     until_ns: int
     missing: int | None
 
 
-class _Waiting(NamedTuple):
+class _Heard(NamedTuple):
     reading: SdkReading
-    since_s: float
+    at_ns: int
+    at_s: float
 
 
 class SdkAccount:
@@ -44,8 +48,8 @@ class SdkAccount:
 
     def __init__(self) -> None:
         """Start without a reading: nothing is told before the second one."""
-        self._last: SdkReading | None = None
-        self._waiting: list[_Waiting] = []
+        self._last: _Heard | None = None
+        self._waiting: list[_Heard] = []
         self._drift: int | None = None
         # Starts and ends, in columns; the first part has none.
         self._spans_ns = [np.empty((0, 2), np.int64)]
@@ -62,25 +66,23 @@ class SdkAccount:
         if sum(len(part) for part in self._spans_ns) > MAX_SPANS:
             self._begin_anew(None)
 
-    def add_reading(self, reading: SdkReading, now_s: float) -> None:
-        """Add a reading; one that is older than the last is passed over."""
-        self.heard_s = now_s
-        before = self._waiting[-1].reading if self._waiting else self._last
-        if before is not None and reading.at_ns <= before.at_ns:
-            return
-        if before is None or reading.since_ns != before.since_ns or len(self._waiting) >= MAX_READINGS:
-            self._begin_anew(reading)
-            return
-        self._waiting.append(_Waiting(reading, now_s))
+    def add_reading(self, reading: SdkReading, now_ns: int, now_s: float) -> None:
+        """Add a reading that came at a time of day, in ns since 1970; one older than the last is passed over."""
+        self.heard_s, heard = now_s, _Heard(reading, now_ns, now_s)
+        before = self._waiting[-1] if self._waiting else self._last
+        if before is None or reading.since_ns != before.reading.since_ns or len(self._waiting) >= MAX_READINGS:
+            self._begin_anew(heard)
+        elif reading.at_ns > before.reading.at_ns:
+            self._waiting.append(heard)
 
     def take_told(self, now_s: float) -> Iterator[ToldPeriod]:
         """Yield the periods that are told by now, in their order: those behind which there is a further reading."""
         while len(self._waiting) > 1 and self._last is not None:
-            before, reading, (behind, since_s) = self._last, self._waiting[0].reading, self._waiting[1]
+            before, reading, behind = (one.reading for one in (self._last, *self._waiting[:2]))
             spans = np.concatenate(self._spans_ns)
             drifts = [_count_missing(spans, before, one) for one in (reading, behind)]
             still_open = reading.live - _count_open(spans, reading.at_ns, 0)
-            if max(*drifts, still_open) > 0 and now_s - since_s < PATIENCE_S:
+            if max(*drifts, still_open) > 0 and now_s - self._waiting[1].at_s < PATIENCE_S:
                 return
             at_most = _bound_missing(spans, before, reading)
             # With a sampler nobody knows which messages had a span, and an SDK of whose spans more came than it says
@@ -89,24 +91,26 @@ class SdkAccount:
             is_agreed = drifts == [0, 0] and self._drift == 0
             missing = max(0 if is_agreed else at_most, reading.dropped - before.dropped)
             missing += 0 if still_open == 0 else max(0, reading.live - _count_open(spans, reading.at_ns, CLOSE_NS))
-            self._advance(reading, drifts[0], spans, has_gap=has_gap)
-            yield ToldPeriod(before.at_ns, reading.at_ns, None if has_gap else missing)
+            self._spans_ns, self._drift = [spans[spans[:, 1] > reading.at_ns - CLOSE_NS]], drifts[0]
+            yield self._advance(None if has_gap else missing)
 
-    def _advance(self, reading: SdkReading, drift: int, spans: NDArray[np.int64], *, has_gap: bool) -> None:
-        before = self._last
-        self._waiting.pop(0)
-        self._last, self._drift, self.told_until_ns = reading, drift, reading.at_ns
-        self._spans_ns = [spans[spans[:, 1] > reading.at_ns - CLOSE_NS]]
-        if has_gap:
-            self.told_since_ns = reading.at_ns
-        elif self.told_since_ns is None and before is not None:
-            self.told_since_ns = before.at_ns
+    def _advance(self, missing: int | None) -> ToldPeriod:
+        before, self._last = self._last, self._waiting.pop(0)
+        assert before is not None  # noqa: S101 - as was checked
+        since_ns, until_ns = before.reading.at_ns, self._last.reading.at_ns
+        if missing is None:
+            self.told_since_ns = until_ns
+        elif self.told_since_ns is None:
+            self.told_since_ns = since_ns
+        # A clock that is ahead tells nothing of what is to come.
+        self.told_until_ns = min(until_ns, self._last.at_ns)
+        return ToldPeriod(min(since_ns, before.at_ns), max(until_ns, self._last.at_ns), missing)
 
-    def _begin_anew(self, reading: SdkReading | None) -> None:
-        self._last, self._drift, self.told_since_ns = reading, None, None
+    def _begin_anew(self, heard: _Heard | None) -> None:
+        self._last, self._drift, self.told_since_ns = heard, None, None
         self._waiting.clear()
         spans = np.concatenate(self._spans_ns)
-        self._spans_ns = [spans[:0] if reading is None else spans[spans[:, 1] > reading.at_ns - CLOSE_NS]]
+        self._spans_ns = [spans[:0] if heard is None else spans[spans[:, 1] > heard.reading.at_ns - CLOSE_NS]]
 
 
 def _count_missing(spans: NDArray[np.int64], before: SdkReading, behind: SdkReading) -> int:

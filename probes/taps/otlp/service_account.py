@@ -46,11 +46,11 @@ class ServiceAccount:
         if sdk is not None:
             sdk.add_spans(spans_ns, now_s)
 
-    def add_reading(self, instance: str | None, reading: SdkReading, now_s: float) -> None:
-        """Add what an SDK says of its spans."""
+    def add_reading(self, instance: str | None, reading: SdkReading, now_ns: int, now_s: float) -> None:
+        """Add what an SDK says of its spans, and what came at a time of day, in ns since 1970."""
         sdk = self._find_sdk(instance)
         if sdk is not None:
-            sdk.add_reading(reading, now_s)
+            sdk.add_reading(reading, now_ns, now_s)
 
     def advance(self, now_s: float) -> Progress:
         """Return what became known since the last call."""

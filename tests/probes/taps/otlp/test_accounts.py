@@ -32,8 +32,9 @@ def opened(*readings: SdkReading) -> SdkAccount:
     """Return an account with readings, and one more like the last, without which that is not told."""
     account = SdkAccount()
     for one in readings:
-        account.add_reading(one, 0.0)
-    account.add_reading(readings[-1]._replace(at_ns=readings[-1].at_ns + 10 * S), 0.0)
+        account.add_reading(one, one.at_ns, 0.0)
+    last = readings[-1]._replace(at_ns=readings[-1].at_ns + 10 * S)
+    account.add_reading(last, last.at_ns, 0.0)
     return account
 
 
@@ -154,8 +155,20 @@ def test_an_account_has_its_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told(account, PATIENCE_S) == []
     account = opened(*(reading(100 + 10 * number, 0) for number in range(3)))
     for at_s in (140, 150):
-        account.add_reading(reading(at_s, 0), 0.0)
+        account.add_reading(reading(at_s, 0), at_s * S, 0.0)
     assert [period.until_ns for period in told(account, PATIENCE_S)] == [140 * S]
+
+
+@pytest.mark.parametrize(("heard_s", "since_s", "until_s"), [(400, 100, 110), (50, 50, 50)])
+def test_a_clock_that_is_off_tells_no_more_than_was_heard(heard_s: int, since_s: int, until_s: int) -> None:
+    """One that is behind by its own time, one that is ahead up to when it was heard; a period is of both clocks."""
+    account = SdkAccount()
+    for at_s in (100, 110, 120):
+        account.add_reading(reading(at_s, 0), heard_s * S, 0.0)
+    (period,) = told(account)
+    assert account.told_until_ns == min(110, heard_s) * S
+    assert (period.since_ns, period.until_ns) == (since_s * S, max(110, heard_s) * S)
+    assert until_s * S == account.told_until_ns
 
 
 def service(instances: int | None, *names: str, until_s: int = 110) -> ServiceAccount:
@@ -163,7 +176,7 @@ def service(instances: int | None, *names: str, until_s: int = 110) -> ServiceAc
     account = ServiceAccount(instances)
     for name in names:
         for at_s in (until_s - 10, until_s, until_s + 1):
-            account.add_reading(name, reading(at_s, 0), 0.0)
+            account.add_reading(name, reading(at_s, 0), at_s * S, 0.0)
     return account
 
 
@@ -172,9 +185,9 @@ def test_a_service_is_told_while_all_that_may_run_are_heard() -> None:
     account = service(2, "a", "b")
     told_of = account.advance(0.0)
     assert (told_of.until_ns, told_of.has_gap) == (110 * S, False)
-    account.add_reading("a", reading(120, 0), 0.0)
+    account.add_reading("a", reading(120, 0), 120 * S, 0.0)
     assert account.advance(0.0).until_ns is None
-    account.add_reading("b", reading(119, 0), 0.0)
+    account.add_reading("b", reading(119, 0), 119 * S, 0.0)
     assert account.advance(0.0).until_ns == 111 * S
 
 
@@ -191,7 +204,7 @@ def test_a_process_that_is_replaced_leaves_a_gap() -> None:
     account = service(1, "a")
     account.advance(0.0)
     for at_s in (120, 130, 140):
-        account.add_reading("b", reading(at_s, 0), ABSENT_S)
+        account.add_reading("b", reading(at_s, 0), at_s * S, ABSENT_S)
     told_of = account.advance(ABSENT_S)
     assert (told_of.until_ns, told_of.has_gap) == (130 * S, True)
 

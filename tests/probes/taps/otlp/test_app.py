@@ -60,7 +60,8 @@ class Receiver:
         return self.ask("POST", TRACES_PATH, content=body, headers={"content-type": PROTOBUF})
 
     def read(self, at_s: int, ended: int) -> httpx.Response:
-        """Send what an SDK says of itself, so many seconds from now."""
+        """Send what an SDK says of itself, so many seconds from the start."""
+        self.clock.advance(at_s - (self.clock.us - EPOCH_US) / 1e6)
         reading = SdkReading(NOW_NS + at_s * S, NOW_NS, ended, 0, 0, 0)
         body = build_metrics(reading, "billing", "one")
         return self.ask("POST", METRICS_PATH, content=body, headers={"content-type": PROTOBUF})
@@ -241,7 +242,7 @@ def test_a_service_is_told_by_its_own_metrics(receiver: Receiver) -> None:
     receiver.take(arrived(own=OWN_OTHER, at_ns=NOW_NS + 15 * S))
     receiver.read(20, 2)
     receiver.read(30, 2)
-    receiver.turn(31)
+    receiver.turn(PATIENCE_S)
     receiver.turn(SETTLE_S)
     assert receiver.reported == ["billing is told from now on: each of its SDKs says how many spans have ended"]
     assert completed(receiver) == 20
