@@ -38,7 +38,7 @@ class EventWindows:
         self._now = max(self._now[0], now_us - event_us), max(self._now[1], event_us - now_us)
 
     def find(self, since_us: int, until_us: int) -> range | None:
-        """Return the minutes that messages whose spans were missing in a period may be of; None if they are too many."""
+        """Return the minutes that messages may be of whose spans a period misses; None if they are too many."""
         behind_us, ahead_us = (max(now, before) for now, before in zip(self._now, self._before, strict=True))
         first_us = since_us - behind_us - self._transit_us - WINDOW_US
         minutes = range(max(0, first_us // WINDOW_US + 1), (until_us + ahead_us) // WINDOW_US + 1)
