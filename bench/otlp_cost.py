@@ -22,8 +22,8 @@ from rich.table import Table
 from bench.speed import Progress
 from bench.table_style import format_number, new_table
 from hopwatch.probes.taps.context import RunContext
-from hopwatch.probes.taps.otlp.decoding import PROTOBUF, decode_spans
-from hopwatch.probes.taps.otlp.intake import SpanIntake
+from hopwatch.probes.taps.otlp.intake import KnownServices, SpanIntake
+from hopwatch.probes.taps.otlp.request_decoder import PROTOBUF, decode_spans
 
 REQUESTS: Final = 100
 SPANS: Final = 512
@@ -63,7 +63,8 @@ def measure(scratch: Path, tell: Progress) -> list[SpanCost]:
         for name, kind in (("other spans", Span.SPAN_KIND_SERVER), ("messages", Span.SPAN_KIND_CONSUMER)):
             bodies = list(build_requests(number, kind))
             spool = scratch / f"spool-{name}-{number}"
-            intake = SpanIntake(f"spool:{spool}", RunContext(lambda _: None), instances={"shop": 1, "billing": 1})
+            known = KnownServices(instances={"shop": 1, "billing": 1})
+            intake = SpanIntake(f"spool:{spool}", RunContext(lambda _: None), known)
             found[name].append(_time(bodies, partial(intake.take_spans, media_type=PROTOBUF)))
             intake.close()
             shutil.rmtree(spool)

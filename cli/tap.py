@@ -349,6 +349,7 @@ def otlp(  # noqa: PLR0913 - one parameter a flag
         list[str] | None,
         typer.Option("--allow", metavar="STREAM/NODE", help="Stamp for this node, and no others; may be repeated."),
     ] = None,
+    no_id_text: NoIdText = False,
     metrics_listen: MetricsListen = None,
     as_json: AsJson = False,
 ) -> None:
@@ -358,17 +359,16 @@ def otlp(  # noqa: PLR0913 - one parameter a flag
     """
     from hopwatch.probes.http.granian_server import PortTakenError, ServerAddress, check_port, serve_app
     from hopwatch.probes.taps.otlp.app import build_app
-    from hopwatch.probes.taps.otlp.intake import SpanIntake
+    from hopwatch.probes.taps.otlp.intake import KnownServices, SpanIntake
     from hopwatch.probes.taps.startup import find_sink_url
 
     around = RunContext(_print_message)
     with signals.stop_on_signals(around.stop), translate_tap_errors(TapDownError, PortTakenError):
         allowed, counts = parse_allowed_nodes(config, allow or []), parse_instances(instances or [])
-        transits_us = (
-            {} if config is None else {name: of.transit_us for name, of in load_streams(config).streams.items()}
-        )
+        streams = {} if config is None else load_streams(config).streams
+        known = KnownServices(allowed, counts, {name: of.transit_us for name, of in streams.items()})
         check_port(host, port)
-        intake = SpanIntake(find_sink_url(sink), around, allowed=allowed, instances=counts, transits_us=transits_us)
+        intake = SpanIntake(find_sink_url(sink), around, known, id_text=not no_id_text)
         if not counts:
             _print_message("without --instances what is missing at a service is unknown, and no loss")
         try:

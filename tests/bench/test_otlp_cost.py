@@ -9,7 +9,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from bench import otlp_cost
 from bench.otlp_cost import SpanCost, build_requests, build_table, measure
-from hopwatch.probes.taps.otlp.decoding import PROTOBUF, decode_spans
+from hopwatch.probes.taps.otlp.request_decoder import PROTOBUF, decode_spans
 from tests.bench.table_cells import cells
 
 

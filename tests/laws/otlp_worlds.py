@@ -21,8 +21,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from hopwatch.probes.http.problems import HttpProblem
 from hopwatch.probes.packing import PackedBatch
 from hopwatch.probes.taps.context import RunContext
-from hopwatch.probes.taps.otlp.decoding import PROTOBUF
-from hopwatch.probes.taps.otlp.intake import SpanIntake
+from hopwatch.probes.taps.otlp.intake import KnownServices, SpanIntake
+from hopwatch.probes.taps.otlp.request_decoder import PROTOBUF
 from hopwatch.probes.taps.otlp.sdk_metrics import SdkReading
 from hopwatch.testing import ManualClock
 from tests.support.otlp_requests import build_consumer_span, build_metrics, build_producer_span, build_traces
@@ -202,7 +202,7 @@ class OtlpWorld:
 
     def _open_tap(self) -> SpanIntake:
         told = {} if self.instances is None else {"shop": 1, "billing": self.instances}
-        return SpanIntake(f"spool:{self.spool}", RunContext(lambda _: None, self.clock), instances=told)
+        return SpanIntake(f"spool:{self.spool}", RunContext(lambda _: None, self.clock), KnownServices(instances=told))
 
     def _close_tap(self) -> None:
         self.tap.close()

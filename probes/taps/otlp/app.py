@@ -21,8 +21,8 @@ from hopwatch.probes.http.limits import App, LimitMiddleware, Limits
 from hopwatch.probes.http.problems import HttpProblem
 from hopwatch.probes.http.request_count import RequestCountMiddleware
 from hopwatch.probes.taps.errors import TapSourceError
-from hopwatch.probes.taps.otlp.decoding import JSON, PROTOBUF
 from hopwatch.probes.taps.otlp.intake import SpanIntake
+from hopwatch.probes.taps.otlp.request_decoder import JSON, PROTOBUF
 
 TRACES_PATH: Final = "/v1/traces"
 METRICS_PATH: Final = "/v1/metrics"

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -37,12 +38,12 @@ from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.errors import TapSourceError
 from hopwatch.probes.taps.http.books import CLOSE_S, Books
 from hopwatch.probes.taps.http.refusals import NodeName, RefusalProblem, count_by_window
-from hopwatch.probes.taps.otlp.decoding import OtlpError, decode_metrics, decode_spans
 from hopwatch.probes.taps.otlp.event_windows import EventWindows
-from hopwatch.probes.taps.otlp.matching import SETTLE_S, MessageMatcher, SpanStamp, UnmatchedMessages
+from hopwatch.probes.taps.otlp.message_matcher import SETTLE_S, MessageMatcher, SpanStamp, UnmatchedMessages
 from hopwatch.probes.taps.otlp.message_spans import read_message_spans, read_text
+from hopwatch.probes.taps.otlp.request_decoder import OtlpError, decode_metrics, decode_spans
 from hopwatch.probes.taps.otlp.sdk_metrics import read_sdk_metrics
-from hopwatch.probes.taps.otlp.service_account import Progress, ServiceAccount
+from hopwatch.probes.taps.otlp.service_books import ServiceBooks, ServiceProgress
 from hopwatch.probes.taps.startup import open_checked_sink
 
 MAX_SEEN: Final = 1_000_000
@@ -64,6 +65,14 @@ class TakenSpans(NamedTuple):
     rejected: Counter[str]
 
 
+class KnownServices(NamedTuple):
+    """Nodes that are stamped, None for all; processes of services at once, at most; transits of streams in µs."""
+
+    nodes: Collection[NodeName] | None = None
+    instances: Mapping[str, int] = MappingProxyType({})
+    transits_us: Mapping[str, int] = MappingProxyType({})
+
+
 class _NewSpans(NamedTuple):
     """Spans of one SDK that came for the first time, of a service with a name."""
 
@@ -76,38 +85,30 @@ class SpanIntake:
     """Intake of the spans and metrics of SDKs; thread-safe.
 
     A service is told only if it is known how many SDKs run of it at once, and these tell what they know of their own
-    spans (:mod:`hopwatch.probes.taps.otlp.service_account`); messages that others miss are unknown, and never lost.
+    spans (:mod:`hopwatch.probes.taps.otlp.service_books`); messages that others miss are unknown, and never lost.
     """
 
     def __init__(
-        self,
-        sink: str,
-        around: RunContext,
-        *,
-        allowed: Collection[NodeName] | None = None,
-        instances: Mapping[str, int] | None = None,
-        transits_us: Mapping[str, int] | None = None,
+        self, sink: str, around: RunContext, known: KnownServices | None = None, *, id_text: bool = True
     ) -> None:
-        """Start; ``instances`` says of services how many of each run at once, at most.
-
-        ``transits_us`` says of streams how long messages may be on their way, in µs.
+        """Start with what is known of services; ``id_text`` sends texts of ids beside their hashes.
 
         Raises:
             TapUsageError: the URL of the sink cannot be.
             TapSourceError: nothing can be written there.
         """
-        self._context, self._instances, self._transits_us = around, dict(instances or {}), dict(transits_us or {})
+        self._context, self._known, self._id_text = around, known or KnownServices(), id_text
         self._windows: dict[str, EventWindows] = {}
         name = f"{socket.gethostname()}-{os.getpid()}"
-        self._url, self._books = sink, Books(sink, name, around, allowed, follows=True)
+        self._url, self._books = sink, Books(sink, name, around, self._known.nodes, follows=True)
         self._checked = open_checked_sink(sink, f"{CHECKS}.{name}.{around.wall_us()}", around.clock)
         self._matcher = MessageMatcher()
-        self._services: dict[str, ServiceAccount] = {}
+        self._services: dict[str, ServiceBooks] = {}
         self._nodes: defaultdict[str, dict[NodeName, None]] = defaultdict(dict)
         self._seen: tuple[set[bytes], set[bytes]] = set(), set()
         # Stamps that the sink has not taken yet; and what became known of services, until it is told.
         self._waiting: defaultdict[NodeName, list[SpanStamp]] = defaultdict(list)
-        self._due: deque[tuple[float, str, Progress]] = deque()
+        self._due: deque[tuple[float, str, ServiceProgress]] = deque()
         self._told: set[str] = set()
         self._lock = threading.Lock()
         self.stamps = self.spans = 0
@@ -209,7 +210,7 @@ class SpanIntake:
         self._books.close(bye=False)
         self._checked.close(CLOSE_S)
 
-    def _tell(self, service: str, progress: Progress) -> None:
+    def _tell(self, service: str, progress: ServiceProgress) -> None:
         for period in progress.periods:
             if period.missing:
                 missed = UnmatchedMessages(service, None, period.missing, period.until_ns // 1_000)
@@ -277,7 +278,7 @@ class SpanIntake:
                 # Of a node that is not stamped here, however often the span comes.
                 self._settle(own, RefusalReason.UNKNOWN_NODE)
             else:
-                if not sender.offer(lambda _, own=own: pack_stamps(own)):  # type: ignore[misc]
+                if not sender.offer(lambda _, own=own: pack_stamps(own, id_text=self._id_text)):  # type: ignore[misc]
                     told = "the sink takes nothing now: send the spans again"
                     raise HttpProblem(HTTPStatus.SERVICE_UNAVAILABLE, "sink-full", told)
                 self._settle(own, None)
@@ -296,9 +297,9 @@ class SpanIntake:
                 receipt.refuse(len(stamps), reason)
                 self.rejected[reason] += len(stamps)
 
-    def _find_service(self, name: str) -> ServiceAccount:
+    def _find_service(self, name: str) -> ServiceBooks:
         if name not in self._services:
-            self._services[name] = ServiceAccount(self._instances.get(name))
+            self._services[name] = ServiceBooks(self._known.instances.get(name))
         return self._services[name]
 
     def _find_senders(self, service: str) -> list[Sender]:
@@ -306,7 +307,7 @@ class SpanIntake:
 
     def _find_windows(self, stream: str) -> EventWindows:
         if stream not in self._windows:
-            self._windows[stream] = EventWindows(self._transits_us.get(stream))
+            self._windows[stream] = EventWindows(self._known.transits_us.get(stream))
         return self._windows[stream]
 
     def _miss_unmatched(self, one: UnmatchedMessages, cause: str) -> None:
@@ -332,8 +333,11 @@ def _read_times(spans: Iterable[Span]) -> NDArray[np.int64]:
     return np.array([pair for pair in times if max(pair) < MAX_NS], np.int64).reshape(-1, 2)
 
 
-def pack_stamps(stamps: Sequence[SpanStamp]) -> list[PackedBatch]:
-    """Pack the stamps of one node into batches; further sets of labels than can be told apart are left out."""
+def pack_stamps(stamps: Sequence[SpanStamp], *, id_text: bool = True) -> list[PackedBatch]:
+    """Pack the stamps of one node into batches; further sets of labels than can be told apart are left out.
+
+    ``id_text`` includes the texts of ids.
+    """
     ids = id_columns.encode_ids([one.message_id for one in stamps])
     sets: dict[Labels, int] = {}
     for one in stamps:
@@ -351,4 +355,5 @@ def pack_stamps(stamps: Sequence[SpanStamp]) -> list[PackedBatch]:
         np.zeros(len(stamps), np.int64),
         np.array([sets.get(one.labels, NO_LABELS) for one in stamps], np.int64),
     )
-    return list(pack_batches(columns, [], [text or b"" for text in ids.texts], list(sets)))
+    names = [text or b"" for text in ids.texts] if id_text else []
+    return list(pack_batches(columns, [], names, list(sets)))

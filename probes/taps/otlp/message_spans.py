@@ -63,7 +63,7 @@ class TakenMessages(NamedTuple):
 
 
 class MessageSpans(NamedTuple):
-    """What some spans tell; ``untimed`` counts spans of messages without times that can be."""
+    """Messages of some spans; ``untimed`` counts those whose spans have no times that can be."""
 
     sent: list[SentMessage]
     taken: list[TakenMessages]

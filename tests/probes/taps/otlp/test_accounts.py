@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hopwatch.probes.taps.otlp import sdk_account, service_account
+from hopwatch.probes.taps.otlp import sdk_account, service_books
 from hopwatch.probes.taps.otlp.sdk_account import PATIENCE_S, SdkAccount, ToldPeriod
 from hopwatch.probes.taps.otlp.sdk_metrics import SdkReading
-from hopwatch.probes.taps.otlp.service_account import ABSENT_S, ServiceAccount
+from hopwatch.probes.taps.otlp.service_books import ABSENT_S, ServiceBooks
 
 S: Final = 1_000_000_000
 
@@ -68,7 +68,7 @@ def test_spans_that_did_not_come_are_missing_once_they_had_their_time() -> None:
 
 @pytest.mark.parametrize(("at_s", "missing"), [(109.96, 1), (109.94, 0)])
 def test_a_span_that_ends_close_to_a_reading_may_be_in_it_or_not(at_s: float, missing: int) -> None:
-    """Where readings did not agree so far, what an account says is never too little."""
+    """An account never says too little of what is missing, where readings did not agree so far."""
     account = opened(reading(100, 0), reading(110, 1))
     account.add_spans(spans((105, at_s)), 0.0)
     assert [period.missing for period in told(account, PATIENCE_S)] == [missing]
@@ -104,7 +104,7 @@ def test_open_spans_may_be_messages() -> None:
 
 
 def test_open_spans_that_came_since_are_not_missing() -> None:
-    """However close to the reading they began or ended."""
+    """Beginning or ending close to the reading makes no difference."""
     account = opened(reading(100, 0), reading(110, 0), reading(120, 0, live=2), reading(130, 2))
     account.add_spans(spans((115, 125), (119.99, 122)), 0.0)
     assert [period.missing for period in told(account)] == [0, 0, 0]
@@ -125,7 +125,7 @@ def test_with_a_sampler_nobody_knows_what_is_missing() -> None:
 
 
 def test_an_sdk_of_which_more_comes_than_it_says_is_not_believed() -> None:
-    """Whoever counts too few spans may have dropped any number."""
+    """One that counts too few spans may have dropped any number."""
     account = opened(reading(100, 0), reading(110, 1))
     account.add_spans(spans((104, 105), (104, 106)), 0.0)
     assert told(account) == [ToldPeriod(100 * S, 110 * S, None)]
@@ -147,7 +147,7 @@ def test_an_old_reading_is_passed_over() -> None:
 
 
 def test_an_account_has_its_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where too many spans or readings wait, it begins anew, and tells no more than it knows."""
+    """Too many spans or readings that wait make it begin anew, and it tells no more than it knows."""
     monkeypatch.setattr(sdk_account, "MAX_SPANS", 3)
     monkeypatch.setattr(sdk_account, "MAX_READINGS", 2)
     account = opened(reading(100, 0), reading(110, 4))
@@ -171,9 +171,9 @@ def test_a_clock_that_is_off_tells_no_more_than_was_heard(heard_s: int, since_s:
     assert until_s * S == account.told_until_ns
 
 
-def service(instances: int | None, *names: str, until_s: int = 110) -> ServiceAccount:
+def service(instances: int | None, *names: str, until_s: int = 110) -> ServiceBooks:
     """Return the account of a service of whose SDKs each has told ten seconds."""
-    account = ServiceAccount(instances)
+    account = ServiceBooks(instances)
     for name in names:
         for at_s in (until_s - 10, until_s, until_s + 1):
             account.add_reading(name, reading(at_s, 0), at_s * S, 0.0)
@@ -211,5 +211,5 @@ def test_a_process_that_is_replaced_leaves_a_gap() -> None:
 
 def test_a_service_has_its_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of more SDKs than can be told apart the one that was there first makes room."""
-    monkeypatch.setattr(service_account, "MAX_SDKS", 2)
+    monkeypatch.setattr(service_books, "MAX_SDKS", 2)
     assert len(service(2, "a", "b", "c")._sdks) == 2

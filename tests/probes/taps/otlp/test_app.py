@@ -20,9 +20,9 @@ from hopwatch.probes.taps.context import RunContext
 from hopwatch.probes.taps.http.refusals import NodeName
 from hopwatch.probes.taps.otlp import intake
 from hopwatch.probes.taps.otlp.app import METRICS_PATH, TRACES_PATH, build_app
-from hopwatch.probes.taps.otlp.decoding import JSON, PROTOBUF
-from hopwatch.probes.taps.otlp.intake import MISSING, SpanIntake
-from hopwatch.probes.taps.otlp.matching import SETTLE_S
+from hopwatch.probes.taps.otlp.intake import MISSING, KnownServices, SpanIntake
+from hopwatch.probes.taps.otlp.message_matcher import SETTLE_S
+from hopwatch.probes.taps.otlp.request_decoder import JSON, PROTOBUF
 from hopwatch.probes.taps.otlp.sdk_account import PATIENCE_S
 from hopwatch.probes.taps.otlp.sdk_metrics import SdkReading
 from hopwatch.testing import EPOCH_US, ManualClock, Observation
@@ -42,7 +42,7 @@ class Receiver:
         self.spool, self.clock = folder / "spool", ManualClock()
         self.reported: list[str] = []
         around = RunContext(self.reported.append, self.clock)
-        self.intake = SpanIntake(f"spool:{self.spool}", around, allowed=allowed, instances=instances)
+        self.intake = SpanIntake(f"spool:{self.spool}", around, KnownServices(allowed, instances))
 
     def ask(self, method: str, path: str, limits: Limits | None = None, **request: Any) -> httpx.Response:  # noqa: ANN401
         """Send a request, and return the answer."""
@@ -107,6 +107,15 @@ def test_spans_become_stamps(receiver: Receiver) -> None:
     assert (out[:2], out[2].event_us, out[2].in_us, out[2].out_us) == (("orders", "shop"), EPOCH_US, None, EPOCH_US + 1)
     assert (into[:2], into[2].in_us, into[2].out_us) == (("orders", "billing"), EPOCH_US + 5, EPOCH_US + 9)
     assert out[2].message_id == into[2].message_id
+
+
+def test_texts_of_ids_may_stay_here(tmp_path: Path) -> None:
+    """The hashes of trace and span are sent alone where the texts are secret."""
+    for is_sent in (True, False):
+        receiver = Receiver(tmp_path / str(is_sent))
+        receiver.intake._id_text = is_sent
+        receiver.take(left(), service="shop")
+        assert any(batch.id_texts for batch in receiver.batches()) == is_sent
 
 
 def test_a_span_that_is_sent_again_counts_once(receiver: Receiver) -> None:
@@ -181,7 +190,7 @@ def test_spans_that_are_of_no_use_are_told(receiver: Receiver) -> None:
 
 
 def test_nodes_that_are_not_allowed_are_not_stamped(tmp_path: Path) -> None:
-    """What of a message is of another node is taken, and left out."""
+    """Spans of another node are taken, and left out."""
     receiver = Receiver(tmp_path, [NodeName("orders", "billing")])
     assert receiver.take(left(), service="shop").status_code == 200
     assert receiver.take(arrived()).status_code == 200
@@ -192,7 +201,7 @@ def test_nodes_that_are_not_allowed_are_not_stamped(tmp_path: Path) -> None:
 def test_a_sink_that_takes_nothing_refuses_the_next_request(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was taken before waits, and is not lost; the SDK sends the next spans again."""
+    """Spans that were taken before wait, and are not lost; the SDK sends the next ones again."""
     receiver.take(left(), service="shop")
     (sender,) = receiver.intake._books._senders.values()
     with monkeypatch.context() as full:
@@ -249,7 +258,7 @@ def test_a_service_is_told_by_its_own_metrics(receiver: Receiver) -> None:
 
 
 def test_a_service_without_metrics_is_never_told(receiver: Receiver) -> None:
-    """However long nothing else happens."""
+    """Time alone tells nothing."""
     receiver.take(left(), service="shop")
     receiver.take(arrived())
     for _ in range(30):

@@ -42,7 +42,7 @@ def test_what_was_seen_long_ago_counts_no_more() -> None:
 
 
 def test_a_message_that_may_be_of_any_window_is_of_none() -> None:
-    """Where the clocks lie by more than a day."""
+    """Clocks that are off by more than a day leave no window to count it in."""
     assert EventWindows().find(NOW, NOW + MAX_WINDOWS * MINUTE) is None
     windows = EventWindows()
     windows.note(0, NOW)
@@ -50,5 +50,5 @@ def test_a_message_that_may_be_of_any_window_is_of_none() -> None:
 
 
 def test_there_is_no_window_before_1970() -> None:
-    """However early a clock says that it is."""
+    """Clocks may say that it is earlier."""
     assert EventWindows().find(MINUTE, 2 * MINUTE) == range(3)

@@ -98,12 +98,12 @@ def test_a_consumer_span_inside_another_one_takes_in_nothing() -> None:
 
 
 def test_the_span_of_an_empty_poll_takes_in_nothing() -> None:
-    """It has neither a destination nor a message."""
+    """Neither a destination nor a message is in it."""
     assert read_message_spans([take(attributes=[])]).taken == []
 
 
 def test_a_message_without_a_context_is_one_that_nobody_can_name() -> None:
-    """It may be one that is expected, whose headers were lost on the way."""
+    """One that is expected may have lost its headers on the way."""
     (taken,) = read_message_spans([take()]).taken
     assert (taken.contexts, taken.unnamed) == ((), 1)
 

@@ -1,4 +1,4 @@
-"""What an SDK tells of its own spans."""
+"""Metrics that an SDK tells of its own spans."""
 
 from __future__ import annotations
 

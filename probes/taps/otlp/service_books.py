@@ -1,4 +1,4 @@
-"""Account of one service: up to which moment all of its SDKs have told everything.
+"""Books of one service: up to which moment all of its SDKs have told everything.
 
 A killed process tells nobody that it was there. So a service is told only while as many SDKs are heard as may run of it
 at once: then there is no other one.
@@ -20,8 +20,8 @@ MAX_SDKS: Final = 1_000
 """SDKs of one service that are told apart, at most."""
 
 
-class Progress(NamedTuple):
-    """What became known of a service: its missing messages, the moment up to which it is told, and a gap before it.
+class ServiceProgress(NamedTuple):
+    """Progress of a service: its missing messages, the moment up to which it is told, and whether there is a gap.
 
     What was before the first moment is not known either; a sender begins with a gap of its own.
     """
@@ -31,8 +31,8 @@ class Progress(NamedTuple):
     has_gap: bool
 
 
-class ServiceAccount:
-    """Account of one service, of which at most ``instances`` run at once; None: nobody knows. Not thread-safe."""
+class ServiceBooks:
+    """Books of one service, of which at most ``instances`` run at once; None: nobody knows. Not thread-safe."""
 
     def __init__(self, instances: int | None) -> None:
         """Start without an SDK."""
@@ -52,23 +52,23 @@ class ServiceAccount:
         if sdk is not None:
             sdk.add_reading(reading, now_ns, now_s)
 
-    def advance(self, now_s: float) -> Progress:
+    def advance(self, now_s: float) -> ServiceProgress:
         """Return what became known since the last call."""
         if self._instances is None:
-            return Progress([], None, has_gap=False)
+            return ServiceProgress([], None, has_gap=False)
         self._sdks = {name: sdk for name, sdk in self._sdks.items() if now_s - sdk.heard_s < ABSENT_S}
         periods = [period for sdk in self._sdks.values() for period in sdk.take_told(now_s)]
         has_gap = any(period.missing is None for period in periods)
         since_ns = [sdk.told_since_ns for name, sdk in self._sdks.items() if name and sdk.told_since_ns is not None]
         if len(since_ns) != self._instances or len(self._sdks) != self._instances:
-            return Progress(periods, None, has_gap)
+            return ServiceProgress(periods, None, has_gap)
         until_ns = min(sdk.told_until_ns for sdk in self._sdks.values())
         if self._until_ns is not None:
             has_gap = has_gap or max(since_ns) > self._until_ns
             if until_ns <= self._until_ns:
-                return Progress(periods, None, has_gap)
+                return ServiceProgress(periods, None, has_gap)
         self._until_ns = until_ns
-        return Progress(periods, until_ns, has_gap)
+        return ServiceProgress(periods, until_ns, has_gap)
 
     def _find_sdk(self, instance: str | None) -> SdkAccount | None:
         if self._instances is None:

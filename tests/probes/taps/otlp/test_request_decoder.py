@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hopwatch.probes.taps.otlp.decoding import JSON, PROTOBUF, OtlpError, decode_metrics, decode_spans
+from hopwatch.probes.taps.otlp.request_decoder import JSON, PROTOBUF, OtlpError, decode_metrics, decode_spans
 from tests.support.otlp_requests import build_producer_span, build_traces
 
 SPAN: dict[str, Any] = {

@@ -7,8 +7,8 @@ from typing import Final
 import pytest
 
 from hopwatch.probes.contract.limits import NOT_STAMPED
-from hopwatch.probes.taps.otlp import matching
-from hopwatch.probes.taps.otlp.matching import HOLD_S, SETTLE_S, MessageMatcher, SpanStamp, UnmatchedMessages
+from hopwatch.probes.taps.otlp import message_matcher
+from hopwatch.probes.taps.otlp.message_matcher import HOLD_S, SETTLE_S, MessageMatcher, SpanStamp, UnmatchedMessages
 from hopwatch.probes.taps.otlp.message_spans import SentMessage, TakenMessages
 
 ONE, OTHER = bytes([1]) * 24, bytes([2]) * 24
@@ -37,14 +37,14 @@ def test_a_message_has_its_event_time_from_its_producer() -> None:
 
 
 def test_the_span_of_a_consumer_may_come_first() -> None:
-    """It waits for that of its producer."""
+    """The span of its producer is waited for."""
     matcher = MessageMatcher()
     assert list(matcher.add_taken("billing", taken(), 0.0)) == []
     assert list(matcher.add_sent("shop", sent())) == [LEFT, ARRIVED]
 
 
 def test_a_message_whose_sending_failed_is_known_where_it_arrived() -> None:
-    """It did not leave, as far as its producer knows."""
+    """The producer does not know that it left."""
     matcher = MessageMatcher()
     assert list(matcher.add_sent("shop", sent(left_us=None))) == []
     assert list(matcher.add_taken("billing", taken(), 0.0)) == [ARRIVED]
@@ -96,8 +96,8 @@ def test_a_message_is_not_waited_for_without_end() -> None:
 
 def test_a_matcher_has_its_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest make room: those that wait count at once, and what was sent before is known no more."""
-    monkeypatch.setattr(matching, "MAX_TAKEN", 1)
-    monkeypatch.setattr(matching, "MAX_SENT", 1)
+    monkeypatch.setattr(message_matcher, "MAX_TAKEN", 1)
+    monkeypatch.setattr(message_matcher, "MAX_SENT", 1)
     matcher = MessageMatcher()
     list(matcher.add_taken("billing", taken(ONE, OTHER), 0.0))
     assert list(matcher.take_unmatched(0.0)) == [UnmatchedMessages("billing", "orders", 1, 20)]
