@@ -103,7 +103,7 @@ class SpanIntake:
         self._url, self._books = sink, Books(sink, name, around, self._known.nodes, follows=True)
         self._checked = open_checked_sink(sink, f"{CHECKS}.{name}.{around.wall_us()}", around.clock)
         self._matcher = MessageMatcher()
-        self._services: dict[str, ServiceBooks] = {}
+        self._services = {name: ServiceBooks(most) for name, most in self._known.instances.items()}
         self._nodes: defaultdict[str, dict[NodeName, None]] = defaultdict(dict)
         self._seen: tuple[set[bytes], set[bytes]] = set(), set()
         # Stamps that the sink has not taken yet; and what became known of services, until it is told.
@@ -138,7 +138,8 @@ class SpanIntake:
                 self._waiting[NodeName(stamp.stream, stamp.node)].append(stamp)
             for one in new:
                 self._seen[0].update(span.trace_id + span.span_id for span in one.spans)
-                self._find_service(one.service).add_spans(one.instance, _read_times(one.spans), now_s)
+                if one.service in self._services:
+                    self._services[one.service].add_spans(one.instance, _read_times(one.spans), now_s)
             if len(self._seen[0]) > MAX_SEEN:
                 self._seen = set(), self._seen[0]
             taken = TakenSpans(sum(len(one.spans) for one in new), rejected)
@@ -163,11 +164,10 @@ class SpanIntake:
             for resource in request.resource_metrics:
                 attributes = resource.resource.attributes
                 service, reading = read_text(attributes, "service.name"), read_sdk_metrics(resource)
-                if service is not None and reading is not None:
+                if service is not None and service in self._services and reading is not None:
                     instance = read_text(attributes, "service.instance.id")
-                    self._find_service(service).add_reading(
-                        instance, reading, self._context.clock.wall_ns(), self._context.monotonic_s()
-                    )
+                    now_ns, now_s = self._context.clock.wall_ns(), self._context.monotonic_s()
+                    self._services[service].add_reading(instance, reading, now_ns, now_s)
 
     def check(self) -> None:
         """Check that the sink can be written.
@@ -297,13 +297,8 @@ class SpanIntake:
                 receipt.refuse(len(stamps), reason)
                 self.rejected[reason] += len(stamps)
 
-    def _find_service(self, name: str) -> ServiceBooks:
-        if name not in self._services:
-            self._services[name] = ServiceBooks(self._known.instances.get(name))
-        return self._services[name]
-
     def _find_senders(self, service: str) -> list[Sender]:
-        return [sender for name in self._nodes[service] if (sender := self._books.find(name)) is not None]
+        return [sender for name in self._nodes.get(service, ()) if (sender := self._books.find(name)) is not None]
 
     def _find_windows(self, stream: str) -> EventWindows:
         if stream not in self._windows:
@@ -316,7 +311,7 @@ class SpanIntake:
 
     def _miss(self, missed: UnmatchedMessages, cause: str, between_us: tuple[int, int]) -> None:
         """Count messages that were not stamped, in each window that they may be of; of no destination, at all."""
-        for name in list(self._nodes[missed.service]):
+        for name in list(self._nodes.get(missed.service, ())):
             sender = self._books.find(name)
             if sender is None or missed.destination not in (None, name.stream):
                 continue

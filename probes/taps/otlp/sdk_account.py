@@ -98,11 +98,11 @@ class SdkAccount:
         before, self._last = self._last, self._waiting.pop(0)
         assert before is not None  # noqa: S101 - as was checked
         since_ns, until_ns = before.reading.at_ns, self._last.reading.at_ns
+        # A clock that is ahead tells nothing of what is to come, and one that is behind nothing of what was before.
         if missing is None:
-            self.told_since_ns = until_ns
+            self.told_since_ns = max(until_ns, self._last.at_ns)
         elif self.told_since_ns is None:
-            self.told_since_ns = since_ns
-        # A clock that is ahead tells nothing of what is to come.
+            self.told_since_ns = max(since_ns, before.at_ns)
         self.told_until_ns = min(until_ns, self._last.at_ns)
         return ToldPeriod(min(since_ns, before.at_ns), max(until_ns, self._last.at_ns), missing)
 

@@ -32,9 +32,9 @@ class ServiceProgress(NamedTuple):
 
 
 class ServiceBooks:
-    """Books of one service, of which at most ``instances`` run at once; None: nobody knows. Not thread-safe."""
+    """Books of one service, of which at most ``instances`` run at once; not thread-safe."""
 
-    def __init__(self, instances: int | None) -> None:
+    def __init__(self, instances: int) -> None:
         """Start without an SDK."""
         self._instances = instances
         self._sdks: dict[str, SdkAccount] = {}
@@ -42,20 +42,14 @@ class ServiceBooks:
 
     def add_spans(self, instance: str | None, spans_ns: NDArray[np.int64], now_s: float) -> None:
         """Add spans of an SDK that came for the first time: starts and ends, in two columns, in ns since 1970."""
-        sdk = self._find_sdk(instance)
-        if sdk is not None:
-            sdk.add_spans(spans_ns, now_s)
+        self._find_sdk(instance).add_spans(spans_ns, now_s)
 
     def add_reading(self, instance: str | None, reading: SdkReading, now_ns: int, now_s: float) -> None:
         """Add what an SDK says of its spans, and what came at a time of day, in ns since 1970."""
-        sdk = self._find_sdk(instance)
-        if sdk is not None:
-            sdk.add_reading(reading, now_ns, now_s)
+        self._find_sdk(instance).add_reading(reading, now_ns, now_s)
 
     def advance(self, now_s: float) -> ServiceProgress:
         """Return what became known since the last call."""
-        if self._instances is None:
-            return ServiceProgress([], None, has_gap=False)
         self._sdks = {name: sdk for name, sdk in self._sdks.items() if now_s - sdk.heard_s < ABSENT_S}
         periods = [period for sdk in self._sdks.values() for period in sdk.take_told(now_s)]
         has_gap = any(period.missing is None for period in periods)
@@ -70,9 +64,7 @@ class ServiceBooks:
         self._until_ns = until_ns
         return ServiceProgress(periods, until_ns, has_gap)
 
-    def _find_sdk(self, instance: str | None) -> SdkAccount | None:
-        if self._instances is None:
-            return None
+    def _find_sdk(self, instance: str | None) -> SdkAccount:
         # Without an id several SDKs may be behind one name: it is never told.
         name = instance or ""
         if name not in self._sdks:
