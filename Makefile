@@ -96,7 +96,7 @@ $(VENV)/installed: $(LOCK) pyproject.toml
 
 # The real servers of the tests, and what Spark reads Kafka with. Each server is looked for by itself; of Debian's packages it
 # installs those that are missing, as root.
-servers: $(VENV)/jars/connector $(VENV)/jars/broker $(VENV)/jars/archived $(VENV)/jars/probe
+servers: $(VENV)/jars/connector $(VENV)/jars/broker $(VENV)/jars/archived $(VENV)/jars/probe $(VENV)/jars/agent
 	@missing=; [ -n "$$(ls -d /usr/lib/postgresql/*/bin/initdb 2>/dev/null)" ] || missing=" postgresql"; \
 	for one in $(SERVERS); do command -v $${one%:*} >/dev/null || missing="$$missing $${one#*:}"; done; \
 	[ -z "$$missing" ] || { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive \

@@ -11,10 +11,12 @@ from confluent_kafka.admin import NewTopic
 from hopwatch.demo.broker_cluster import ARCHIVE, CLASS_PATH, JARS, JAVA, BrokerCluster
 from servers.process import PATIENCE_S, until
 
-__all__ = ["ARCHIVE", "CLASS_PATH", "JARS", "JAVA", "LOG_APPEND", "PROBE", "Kafka"]
+__all__ = ["AGENT", "ARCHIVE", "CLASS_PATH", "JARS", "JAVA", "LOG_APPEND", "PROBE", "Kafka"]
 
 PROBE: Final = JARS.with_name("probe")
 """Folder of the probe for the JVM, which ``make servers`` builds."""
+AGENT: Final = JARS.with_name("agent")
+"""Folder of OpenTelemetry's agent for the JVM."""
 LOG_APPEND: Final = {"message.timestamp.type": "LogAppendTime", "max.message.bytes": "5242880"}
 """What a topic of observations needs."""
 

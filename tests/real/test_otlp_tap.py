@@ -1,6 +1,7 @@
-"""Services that know nothing of Hopwatch send their spans to ``hopwatch tap otlp``, by the SDK of OpenTelemetry.
+"""Services that know nothing of Hopwatch send their spans to ``hopwatch tap otlp``, by SDKs of OpenTelemetry.
 
-Three services with three clients of Kafka over a real broker, started by OpenTelemetry's own launcher.
+Three services in Python, with three clients of Kafka, and two on the JVM, over a real broker; started by
+OpenTelemetry's own launcher, and with its agent.
 """
 
 from __future__ import annotations
@@ -8,13 +9,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
-from servers.kafka import Kafka
+from servers.kafka import AGENT, JARS, JAVA, Kafka
 from servers.process import PATIENCE_S, Process, answers, free_ports, until
 from tests.support.judged_spool import judge_spool
 from tests.support.program import ProgramProcess
@@ -65,6 +66,58 @@ while not Path(end).exists():
             consumer.seek(place, 51 + int(skipped))  # the bug
 consumer.close()
 """
+JVM_SHOP: Final = """
+import java.io.File;
+import java.util.Map;
+import org.apache.kafka.clients.producer.*;
+import org.apache.kafka.common.serialization.StringSerializer;
+
+public class Shop {
+    /** Brokers, topic, number of messages, a file whose coming ends it. */
+    public static void main(String[] said) throws Exception {
+        var text = new StringSerializer();
+        Map<String, Object> settings = Map.of("bootstrap.servers", said[0]);
+        try (var producer = new KafkaProducer<String, String>(settings, text, text)) {
+            for (int number = 0; number < Integer.parseInt(said[2]); number++) {
+                producer.send(new ProducerRecord<>(said[1], String.valueOf(number)));
+            }
+            producer.flush();
+            while (!new File(said[3]).exists()) {
+                Thread.sleep(100);
+            }
+        }
+    }
+}
+"""
+JVM_BILLING: Final = """
+import java.io.File;
+import java.time.Duration;
+import java.util.*;
+import org.apache.kafka.clients.consumer.*;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.StringDeserializer;
+
+public class Billing {
+    /** Brokers, topic, how many messages are skipped at 50, a file whose coming ends it. */
+    public static void main(String[] said) throws Exception {
+        var text = new StringDeserializer();
+        Map<String, Object> settings = Map.of("bootstrap.servers", said[0], "max.poll.records", 10,
+            "auto.offset.reset", "earliest");
+        try (var consumer = new KafkaConsumer<String, String>(settings, text, text)) {
+            var place = new TopicPartition(said[1], 0);
+            consumer.assign(List.of(place));
+            while (!new File(said[3]).exists()) {
+                for (var message : consumer.poll(Duration.ofMillis(100))) {
+                    message.value();
+                }
+                if (consumer.position(place) == 50) {
+                    consumer.seek(place, 50 + Integer.parseInt(said[2]));  // the bug
+                }
+            }
+        }
+    }
+}
+"""
 LAUNCHER: Final = Path(sys.executable).with_name("opentelemetry-instrument")
 
 
@@ -83,24 +136,59 @@ def tap(tmp_path: Path) -> Iterator[tuple[str, Process]]:
         process.kill()
 
 
-def start_traced(folder: Path, url: str, service: str, script: str, *arguments: str) -> subprocess.Popen[bytes]:
-    """Start a service as its team does; its SDK tells of itself every second."""
+def start_python(folder: Path, url: str, service: str, script: str, *arguments: str) -> subprocess.Popen[bytes]:
+    """Start a service in Python by OpenTelemetry's launcher, as its team does."""
     path = folder / f"{service}.py"
     path.write_text(script)
     variables = {
-        "OTEL_SERVICE_NAME": service,
         "OTEL_RESOURCE_ATTRIBUTES": f"service.instance.id={service}-1",
-        "OTEL_EXPORTER_OTLP_ENDPOINT": url,
         "OTEL_TRACES_EXPORTER": "otlp_proto_http",
         "OTEL_METRICS_EXPORTER": "otlp_proto_http",
+        "OTEL_PYTHON_SDK_INTERNAL_METRICS_ENABLED": "true",
+    }
+    return start(folder, url, service, [str(LAUNCHER), sys.executable, str(path), *arguments], variables)
+
+
+def start_jvm(folder: Path, url: str, service: str, script: str, *arguments: str) -> subprocess.Popen[bytes]:
+    """Start a service on the JVM with OpenTelemetry's agent, from its source."""
+    path = folder / f"{service.capitalize()}.java"
+    path.write_text(script)
+    (agent,) = AGENT.glob("*.jar")
+    # A program that is run from its source looks like a tool of the JDK to the agent.
+    variables = {"OTEL_JAVAAGENT_ENABLED": "true", "OTEL_EXPERIMENTAL_SDK_TELEMETRY_VERSION": "latest"}
+    command = [*JAVA, f"-javaagent:{agent}", "-cp", f"{JARS}/*", str(path), *arguments]
+    return start(folder, url, service, command, variables)
+
+
+def start(
+    folder: Path, url: str, service: str, command: Sequence[str], variables: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
+    """Start a service whose SDK tells of itself every second."""
+    common = {
+        "OTEL_SERVICE_NAME": service,
+        "OTEL_EXPORTER_OTLP_ENDPOINT": url,
         "OTEL_LOGS_EXPORTER": "none",
         "OTEL_BSP_SCHEDULE_DELAY": "500",
         "OTEL_METRIC_EXPORT_INTERVAL": "1000",
-        "OTEL_PYTHON_SDK_INTERNAL_METRICS_ENABLED": "true",
     }
-    command = [str(LAUNCHER), sys.executable, str(path), *arguments]
     with (folder / f"{service}.out").open("wb") as out:
-        return subprocess.Popen(command, env=os.environ | variables, stdout=out, stderr=out)
+        return subprocess.Popen(command, env=os.environ | common | dict(variables), stdout=out, stderr=out)
+
+
+def end_told_services(services: Sequence[subprocess.Popen[bytes]], end: Path, tap: Process) -> None:
+    """Wait until the tap says of each service that it is told, and end them and the tap."""
+    try:
+        until(lambda: tap.log.read_text().count("is told from now on") == len(services), "the services are told")
+    finally:
+        end.touch()
+        for service in services:
+            service.wait(PATIENCE_S)
+    tap.stop()
+
+
+def count_messages(windows: Sequence[dict[str, Any]]) -> list[int]:
+    """Return how many messages of all windows are known, missing, and surely lost."""
+    return [sum(window[figure] for window in windows) for figure in ("known", "lost", "lost_lower")]
 
 
 @pytest.mark.usefixtures("early_in_a_minute")
@@ -114,24 +202,31 @@ def test_messages_that_are_missing_are_named_by_their_spans(
         kafka.create_topic(topic)
     brokers, ending = kafka.bootstrap, str(end)
     services = [
-        start_traced(tmp_path, url, "billing", BILLING, brokers, "otlp-routed", str(SKIPPED), ending),
-        start_traced(tmp_path, url, "router", ROUTER, brokers, "otlp-orders", "otlp-routed", ending),
-        start_traced(tmp_path, url, "shop", SHOP, brokers, "otlp-orders", str(MESSAGES), ending),
+        start_python(tmp_path, url, "billing", BILLING, brokers, "otlp-routed", str(SKIPPED), ending),
+        start_python(tmp_path, url, "router", ROUTER, brokers, "otlp-orders", "otlp-routed", ending),
+        start_python(tmp_path, url, "shop", SHOP, brokers, "otlp-orders", str(MESSAGES), ending),
     ]
-    said = tmp_path / "said"
-    try:
-        until(lambda: said.read_text().count("is told from now on") == len(services), "the services are told")
-    finally:
-        end.touch()
-        for service in services:
-            service.wait(PATIENCE_S)
-    process.stop()
+    end_told_services(services, end, process)
     streams = (
         '[streams.otlp-orders]\npath = "shop -> router"\nstamps = { shop = "out", router = "in" }\n'
         '[streams.otlp-routed]\npath = "router -> billing"\nstamps = { router = "out", billing = "in" }\n'
     )
     found = judge_spool(tmp_path, streams)
-    for name, lost in (("otlp-orders", 0), ("otlp-routed", SKIPPED)):
-        windows = found[name]["windows"]
-        assert sum(window["known"] for window in windows) == MESSAGES
-        assert [sum(window[figure] for window in windows) for figure in ("lost", "lost_lower")] == [lost, 0]
+    assert count_messages(found["otlp-orders"]["windows"]) == [MESSAGES, 0, 0]
+    assert count_messages(found["otlp-routed"]["windows"]) == [MESSAGES, SKIPPED, 0]
+
+
+@pytest.mark.usefixtures("early_in_a_minute")
+def test_services_on_the_jvm_are_told_as_well(kafka: Kafka, tmp_path: Path, tap: tuple[str, Process]) -> None:
+    """With the agent of OpenTelemetry, which knows Kafka's clients and tells of its spans."""
+    url, process = tap
+    end = tmp_path / "end"
+    kafka.create_topic("otlp-jvm")
+    services = [
+        start_jvm(tmp_path, url, "shop", JVM_SHOP, kafka.bootstrap, "otlp-jvm", str(MESSAGES), str(end)),
+        start_jvm(tmp_path, url, "billing", JVM_BILLING, kafka.bootstrap, "otlp-jvm", str(SKIPPED), str(end)),
+    ]
+    end_told_services(services, end, process)
+    streams = '[streams.otlp-jvm]\npath = "shop -> billing"\nstamps = { shop = "out", billing = "in" }\n'
+    windows = judge_spool(tmp_path, streams)["otlp-jvm"]["windows"]
+    assert count_messages(windows) == [MESSAGES, SKIPPED, 0]

@@ -184,7 +184,9 @@ def test_each_server_of_the_tests_is_looked_for_by_itself(machine: Path, missing
     (machine / "bin" / "ls").symlink_to(found)
     for name in SERVERS.keys() - {missing}:
         _program(machine, name, "")
-    jars = [word for jar in ("connector", "broker", "archived", "probe") for word in ("-o", f".venv/jars/{jar}")]
+    jars = [
+        word for jar in ("connector", "broker", "archived", "probe", "agent") for word in ("-o", f".venv/jars/{jar}")
+    ]
     code, said = _make(machine, "servers", *jars)
     if missing is None:
         assert (code, said) == (0, [])
