@@ -90,7 +90,10 @@ class SdkAccount:
             has_gap = reading.unsampled > before.unsampled or at_most < 0
             is_agreed = drifts == [0, 0] and self._drift == 0
             missing = max(0 if is_agreed else at_most, reading.dropped - before.dropped)
-            missing += 0 if still_open == 0 else max(0, reading.live - _count_open(spans, reading.at_ns, CLOSE_NS))
+            if still_open:
+                # Those that were open at the reading before counted there, unless they came since.
+                counted = max(0, before.live - _count_open(spans, before.at_ns, -CLOSE_NS))
+                missing += max(0, reading.live - _count_open(spans, reading.at_ns, CLOSE_NS) - counted)
             self._spans_ns, self._drift = [spans[spans[:, 1] > reading.at_ns - CLOSE_NS]], drifts[0]
             yield self._advance(None if has_gap else missing)
 
@@ -128,5 +131,8 @@ def _bound_missing(spans: NDArray[np.int64], before: SdkReading, behind: SdkRead
 
 
 def _count_open(spans: NDArray[np.int64], at_ns: int, close_ns: int) -> int:
-    """Return how many of the spans that came were open at a moment, and neither began nor ended close to it."""
+    """Return how many of the spans that came were open at a moment, from ``close_ns`` before it to as long behind it.
+
+    Below 0: those that may have been open at it.
+    """
     return int(np.count_nonzero((spans[:, 0] <= at_ns - close_ns) & (spans[:, 1] > at_ns + close_ns)))

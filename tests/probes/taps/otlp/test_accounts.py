@@ -103,6 +103,19 @@ def test_open_spans_may_be_messages() -> None:
     assert [period.missing for period in told(account, PATIENCE_S)] == [2]
 
 
+def test_a_span_that_stays_open_counts_once() -> None:
+    """The windows of its message are those of the period in which it was open first."""
+    account = opened(*(reading(100 + 10 * number, 0, live=number > 0) for number in range(5)))
+    assert [period.missing for period in told(account, PATIENCE_S)] == [1, 0, 0, 0]
+
+
+def test_an_open_span_does_not_stand_for_another() -> None:
+    """One that came meanwhile leaves its place to the next one that is open."""
+    account = opened(reading(100, 0), reading(110, 0, live=1), reading(120, 1, live=1), reading(130, 1, live=1))
+    account.add_spans(spans((105, 115)), 0.0)
+    assert [period.missing for period in told(account, PATIENCE_S)] == [0, 1, 0]
+
+
 def test_open_spans_that_came_since_are_not_missing() -> None:
     """Beginning or ending close to the reading makes no difference."""
     account = opened(reading(100, 0), reading(110, 0), reading(120, 0, live=2), reading(130, 2))
