@@ -213,7 +213,7 @@ class SpanIntake:
     def _tell(self, service: str, progress: ServiceProgress) -> None:
         for period in progress.periods:
             if period.missing:
-                missed = UnmatchedMessages(service, None, period.missing, period.until_ns // 1_000)
+                missed = UnmatchedMessages(service, period.missing, period.until_ns // 1_000)
                 self._miss(missed, MISSING, (period.since_ns // 1_000, period.until_ns // 1_000))
         for sender in self._find_senders(service):
             if progress.has_gap:
@@ -254,11 +254,11 @@ class SpanIntake:
             for taken in told.taken:
                 stamps.extend(self._matcher.add_taken(one.service, taken, now_s))
                 if taken.unnamed:
-                    missed = UnmatchedMessages(one.service, taken.destination, taken.unnamed, taken.arrived_us)
+                    missed = UnmatchedMessages(one.service, taken.unnamed, taken.arrived_us)
                     self._miss_unmatched(missed, UNNAMED)
             if told.untimed:
                 rejected[UNTIMED] += told.untimed
-                missed = UnmatchedMessages(one.service, None, told.untimed, self._context.wall_us())
+                missed = UnmatchedMessages(one.service, told.untimed, self._context.wall_us())
                 self._miss_unmatched(missed, UNTIMED)
         return stamps
 
@@ -310,10 +310,10 @@ class SpanIntake:
         self._miss(one, cause, (min(one.at_us, now_us), max(one.at_us, now_us)))
 
     def _miss(self, missed: UnmatchedMessages, cause: str, between_us: tuple[int, int]) -> None:
-        """Count messages that were not stamped, in each window that they may be of; of no destination, at all."""
+        """Count messages that were not stamped, in each stream of the service and each window that they may be of."""
         for name in list(self._nodes.get(missed.service, ())):
             sender = self._books.find(name)
-            if sender is None or missed.destination not in (None, name.stream):
+            if sender is None:
                 continue
             minutes = self._find_windows(name.stream).find(*between_us)
             if minutes is None:

@@ -40,11 +40,10 @@ class SpanStamp(NamedTuple):
 class UnmatchedMessages(NamedTuple):
     """Messages that a service took in and that cannot be stamped, and when, in µs since 1970.
 
-    ``destination`` is None where it is not known.
+    They may be of any stream: a span of several messages names the destination of one.
     """
 
     service: str
-    destination: str | None
     number: int
     at_us: int
 
@@ -149,4 +148,4 @@ def _format_id(context: bytes) -> str:
 def _count_unmatched(one: _Taken) -> Iterator[UnmatchedMessages]:
     if not one.is_counted:
         one.is_counted = True
-        yield UnmatchedMessages(one.service, one.taken.destination, 1, one.taken.arrived_us)
+        yield UnmatchedMessages(one.service, 1, one.taken.arrived_us)

@@ -55,7 +55,6 @@ class TakenMessages(NamedTuple):
 
     contexts: tuple[bytes, ...]
     unnamed: int
-    destination: str | None
     operation: str
     arrived_us: int
     handled_us: int | None
@@ -131,7 +130,6 @@ def _read_taken(span: Span, destination: str | None, attributes: dict[str, Any])
     return TakenMessages(
         contexts,
         unnamed,
-        destination,
         operation,
         span.start_time_unix_nano // 1_000,
         ended_us if has_handled else None,

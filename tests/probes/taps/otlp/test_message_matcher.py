@@ -20,9 +20,9 @@ def sent(context: bytes = ONE, left_us: int | None = 7) -> SentMessage:
     return SentMessage(context, "orders", 5, left_us, (("partition", "1"),))
 
 
-def taken(*contexts: bytes, operation: str = "process", destination: str | None = "orders") -> TakenMessages:
+def taken(*contexts: bytes, operation: str = "process") -> TakenMessages:
     """Return messages that arrived at 20 and were handled at 30."""
-    return TakenMessages(contexts or (ONE,), 0, destination, operation, 20, 30, (("group", "g"),))
+    return TakenMessages(contexts or (ONE,), 0, operation, 20, 30, (("group", "g"),))
 
 
 LEFT: Final = SpanStamp("orders", "shop", ID, 5, NOT_STAMPED, 7, (("partition", "1"),))
@@ -81,7 +81,7 @@ def test_a_message_without_a_producer_counts_once() -> None:
     list(matcher.add_taken("billing", taken(ONE, OTHER), 0.0))
     assert list(matcher.add_sent("shop", sent(OTHER)))
     assert list(matcher.take_unmatched(SETTLE_S - 0.1)) == []
-    assert list(matcher.take_unmatched(SETTLE_S)) == [UnmatchedMessages("billing", "orders", 1, 20)]
+    assert list(matcher.take_unmatched(SETTLE_S)) == [UnmatchedMessages("billing", 1, 20)]
     assert list(matcher.take_unmatched(SETTLE_S)) == []
     assert list(matcher.add_sent("shop", sent())) == [LEFT, ARRIVED]
 
@@ -100,7 +100,7 @@ def test_a_matcher_has_its_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(message_matcher, "MAX_SENT", 1)
     matcher = MessageMatcher()
     list(matcher.add_taken("billing", taken(ONE, OTHER), 0.0))
-    assert list(matcher.take_unmatched(0.0)) == [UnmatchedMessages("billing", "orders", 1, 20)]
+    assert list(matcher.take_unmatched(0.0)) == [UnmatchedMessages("billing", 1, 20)]
     list(matcher.add_sent("shop", sent(bytes(24))))
     list(matcher.add_sent("shop", sent()))
     assert len(matcher._sent) == 1
