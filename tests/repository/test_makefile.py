@@ -171,6 +171,9 @@ SERVERS = {
     "amtool": "prometheus-alertmanager",
     "chromium": "chromium",
     "redis-server": "redis-server",
+    "go": "golang-go",
+    "node": "nodejs",
+    "tsc": "node-typescript",
 }
 
 
