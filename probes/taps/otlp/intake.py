@@ -46,8 +46,8 @@ from hopwatch.probes.taps.otlp.sdk_metrics import read_sdk_metrics
 from hopwatch.probes.taps.otlp.service_books import ServiceBooks, ServiceProgress
 from hopwatch.probes.taps.startup import open_checked_sink
 
-MAX_SEEN: Final = 1_000_000
-"""Spans that are remembered, at most twice as many, so that one that is sent again counts once."""
+MAX_SEEN: Final = 500_000
+"""Spans that are remembered, at most twice as many in some 110 MB, so that one that is sent again counts once."""
 MAX_NS: Final = 2**63
 MISSING: Final = "otlp: spans are missing"
 UNMATCHED: Final = "otlp: no span of the producer"

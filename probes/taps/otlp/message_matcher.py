@@ -15,10 +15,10 @@ from hopwatch.probes.contract.limits import NOT_STAMPED
 from hopwatch.probes.packing import Labels
 from hopwatch.probes.taps.otlp.message_spans import SentMessage, TakenMessages
 
-MAX_SENT: Final = 500_000
-"""Messages that are remembered because they were sent, at most, some 150 MB: the oldest make room."""
+MAX_SENT: Final = 250_000
+"""Messages that are remembered because they were sent, at most, some 160 MB: the oldest make room."""
 MAX_TAKEN: Final = 200_000
-"""Messages that wait for the span of their producer, at most: the oldest make room."""
+"""Messages that wait for the span of their producer, at most, some 130 MB: the oldest make room."""
 HOLD_S: Final = 600.0
 """Time that they wait at most."""
 SETTLE_S: Final = 10.0
