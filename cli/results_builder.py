@@ -1,4 +1,4 @@
-"""Builds the publishers of results, and of answers to contracts, from the settings."""
+"""Builds the publishers of results, of metrics, and of answers to contracts, from the settings."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hopwatch.monitor.store import dialect
 
 if TYPE_CHECKING:
     from hopwatch.api.contract_webhooks.notifier import ContractNotifier
+    from hopwatch.api.otlp_metrics.exporter import MetricsExporter
     from hopwatch.api.results_topic.publisher import ResultsPublisher
     from hopwatch.monitor.settings import Settings
     from hopwatch.monitor.store.dialect import StoreLock
@@ -37,6 +38,29 @@ def open_publisher(chosen: Settings, hold: StoreLock, run: str) -> Iterator[Resu
         number = publisher.register_schema(engine, clock, place.topic)
         writer = ResultsTopicWriter(place, chosen.transport.access, publisher.identify_store(engine))
         yield publisher.ResultsPublisher(engine, writer, schema_number=number, clock=clock, run=run, hold=hold)
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def open_exporter(chosen: Settings, hold: StoreLock, run: str) -> Iterator[MetricsExporter | None]:
+    """Yield the exporter of metrics of a run, over connections of its own; None without a receiver.
+
+    Raises:
+        ModuleNotFoundError: an extra that it needs is not installed.
+    """
+    if chosen.otlp is None:
+        yield None
+        return
+    from hopwatch.alerts.channels.http import Poster
+    from hopwatch.api.otlp_metrics.exporter import HEADERS, POST_S, MetricsExporter
+
+    clock, url, engine = SystemClock(), chosen.otlp.metrics_url, dialect.create_engine(chosen.store.url)
+    poster = Poster(POST_S, chosen.otlp.ca_file)
+    try:
+        yield MetricsExporter(
+            engine, url, lambda body, now_us: poster.post(url, body, HEADERS, now_us), clock=clock, run=run, hold=hold
+        )
     finally:
         engine.dispose()
 

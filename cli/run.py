@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from stamina.instrumentation import RetryDetails
 
     from hopwatch.alerts.channels.routing import Routing
-    from hopwatch.api.contract_webhooks.notifier import ContractNotifier
+    from hopwatch.api.publisher_thread import Publisher
     from hopwatch.api.results_topic.publisher import ResultsPublisher
     from hopwatch.monitor.settings import Settings
     from hopwatch.monitor.spark.job import JobContext
@@ -115,10 +115,12 @@ def command(  # noqa: PLR0913 - one a flag
             signals.set_on_signal(signal.SIGTERM, stop)
             with (
                 results_builder.open_publisher(chosen, hold, place.run) as publisher,
+                results_builder.open_exporter(chosen, hold, place.run) as exporter,
                 results_builder.open_notifier(chosen, hold, place.run) as notifier,
                 metrics_server.serve_metrics(place, chosen) as observed,
             ):
-                _run_stream(observed, ConfigReload(config, flags, chosen), people, stop, publisher, notifier)
+                publishers = (publisher, "results"), (exporter, "metrics"), (notifier, "answers to contracts")
+                _run_stream(observed, ConfigReload(config, flags, chosen), people, stop, publishers)
 
 
 def _claim_store(place: JobContext, chosen: Settings, people: Routing) -> JobContext:
@@ -261,14 +263,14 @@ def _start_session(place: JobContext, chosen: Settings) -> SparkSession:
     return session.start_session(place.workdir, master=asked.master, cores=asked.tasks, more=more)
 
 
-def _run_stream(  # noqa: PLR0913, PLR0917 - a monitor, and all that runs beside it
+def _run_stream(
     place: JobContext,
     reload: ConfigReload,
     people: Routing,
     stop: threading.Event,
-    publisher: ResultsPublisher | None,
-    notifier: ContractNotifier | None,
+    publishers: Iterable[tuple[Publisher | None, str]],
 ) -> None:
+    """Run a monitor, and all that runs beside it; publishers have the plural of what they publish."""
     from py4j.protocol import Py4JError
 
     from hopwatch.alerts.delivery import threads
@@ -279,10 +281,12 @@ def _run_stream(  # noqa: PLR0913, PLR0917 - a monitor, and all that runs beside
     try:
         with (
             threads.run_dispatcher(reload.settings.store.url, people, place.hold) as dispatcher,
-            run_publisher(publisher, SystemClock()) as wake_publisher,
-            run_publisher(notifier, SystemClock(), "answers to contracts") as wake_notifier,
+            ExitStack() as beside,
         ):
-            _watch_stream(place, reload, people, stop, (dispatcher.wake, wake_publisher, wake_notifier))
+            wakes = [
+                beside.enter_context(run_publisher(publisher, SystemClock(), what)) for publisher, what in publishers
+            ]
+            _watch_stream(place, reload, people, stop, (dispatcher.wake, *wakes))
     except (HopwatchError, Py4JError, OSError):
         # A signal to the whole process group ends Spark too, sometimes before this process.
         if not stop.wait(POLL_S):

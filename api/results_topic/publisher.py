@@ -132,7 +132,7 @@ class ResultsPublisher:
         return publication.read_waiting(connection, position, max(1, MAX_RECORDS // max(1, most_nodes)))
 
     def _build_records(self, connection: Connection, windows: Sequence[WrittenWindow]) -> Iterator[ResultRecord]:
-        for stream, from_us, to_us in _find_spans(windows):
+        for stream, from_us, to_us in find_spans(windows):
             sequences = {one.window_start_us: one.sequence for one in windows if one.stream == stream}
             starts = {format_iso(start_us): start_us for start_us in sequences}
             for window in reader.read_windows_json(connection, stream, from_us, to_us):
@@ -147,8 +147,8 @@ class ResultsPublisher:
             publication.save_position(connection, topic, position)
 
 
-def _find_spans(windows: Sequence[WrittenWindow]) -> Iterator[tuple[str, int, int]]:
-    """Yield spans that hold these windows and no others: stream, start and end, µs."""
+def find_spans(windows: Sequence[WrittenWindow]) -> Iterator[tuple[str, int, int]]:
+    """Yield spans that hold some windows and no others: stream, start and end, µs."""
     ordered = sorted((one.stream, one.window_start_us) for one in windows)
     numbered = enumerate(ordered)
     for _, span in groupby(numbered, lambda one: (one[1][0], one[1][1] - one[0] * WINDOW_US)):

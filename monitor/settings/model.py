@@ -42,6 +42,7 @@ from hopwatch.monitor.settings.kafka import KafkaSettings
 from hopwatch.monitor.settings.labels import check_label_name, check_label_value
 from hopwatch.monitor.settings.locations import parse_folder, parse_store_url, parse_transport_url
 from hopwatch.monitor.settings.metrics import MetricsSettings
+from hopwatch.monitor.settings.otlp import OtlpSettings
 from hopwatch.monitor.settings.results import ResultsSettings
 from hopwatch.monitor.settings.selftest import SelftestSettings
 from hopwatch.monitor.settings.table import SettingsTable
@@ -357,6 +358,7 @@ class Settings(BaseSettings):
     api: ApiSettings = ApiSettings()
     completeness: Mapping[ContractName, CompletenessSettings] = {}
     results: ResultsSettings | None = None
+    otlp: OtlpSettings | None = None
     selftest: SelftestSettings | None = None
 
     def __init__(self, *layers: Mapping[str, Any]) -> None:

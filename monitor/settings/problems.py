@@ -28,6 +28,7 @@ from hopwatch.monitor.settings.layers import Layer
 from hopwatch.monitor.settings.locations import redact_value
 from hopwatch.monitor.settings.metrics import MetricsSettings
 from hopwatch.monitor.settings.model import MonitorSettings, Settings, StoreSettings, StreamSettings, TransportSettings
+from hopwatch.monitor.settings.otlp import OtlpSettings
 from hopwatch.monitor.settings.results import ResultsSettings
 from hopwatch.monitor.settings.toml_lines import Key
 from hopwatch.monitor.texts import validation
@@ -40,6 +41,7 @@ _MODELS: Final[dict[str | int, type[BaseModel]]] = {
     "gate": GateSettings,
     "metrics": MetricsSettings,
     "monitor": MonitorSettings,
+    "otlp": OtlpSettings,
     "results": ResultsSettings,
     "store": StoreSettings,
     "streams": StreamSettings,

@@ -42,13 +42,24 @@ def identify_store(connection: Connection) -> str:
 
 def read_position(connection: Connection, topic: str = "") -> WrittenWindow:
     """Return the last window that is in a topic, or in whichever was written last; ``NOTHING`` if none is."""
-    kept = json.loads(read_value(connection, PUBLISHED) or "{}")
-    return WrittenWindow(*kept["position"]) if kept and topic in ("", kept["topic"]) else NOTHING
+    return find_position(connection, topic) or NOTHING
 
 
-def save_position(connection: Connection, topic: str, position: WrittenWindow) -> None:
+def find_position(connection: Connection, topic: str, name: str = PUBLISHED) -> WrittenWindow | None:
+    """Return the position that was saved of a topic, by the name of its kind; None if none was."""
+    kept = json.loads(read_value(connection, name) or "{}")
+    return WrittenWindow(*kept["position"]) if kept and topic in ("", kept["topic"]) else None
+
+
+def save_position(connection: Connection, topic: str, position: WrittenWindow, name: str = PUBLISHED) -> None:
     """Save the last window that is in a topic, named so that no other one is so named."""
-    set_values(connection, {PUBLISHED: json.dumps({"topic": topic, "position": position})})
+    set_values(connection, {name: json.dumps({"topic": topic, "position": position})})
+
+
+def read_last(connection: Connection) -> WrittenWindow:
+    """Return the window that was written last; ``NOTHING`` without any."""
+    wanted = select(*_PLACE).where(*_behind(NOTHING)).order_by(*(one.desc() for one in _PLACE)).limit(1)
+    return next((WrittenWindow(*row) for row in connection.execute(wanted)), NOTHING)
 
 
 def read_waiting(connection: Connection, position: WrittenWindow, limit: int) -> list[WrittenWindow]:

@@ -31,8 +31,10 @@ SEQUENCE: Final = "sequence"
 """Name in ``meta`` of the number of the last write of windows."""
 PUBLISHED: Final = "published"
 """Name in ``meta`` of how far results are published."""
+EXPORTED: Final = "exported"
+"""Name in ``meta`` of how far metrics are exported."""
 STORE_ID: Final = "store_id"
-_LASTING: Final = (SEQUENCE, PUBLISHED, STORE_ID)
+_LASTING: Final = (SEQUENCE, PUBLISHED, EXPORTED, STORE_ID)
 """Names in ``meta`` that outlast the results: readers of a topic of results know windows by these numbers."""
 
 

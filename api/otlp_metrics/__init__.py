@@ -1,0 +1,1 @@
+"""Results of windows as metrics of OpenTelemetry."""
