@@ -19,6 +19,8 @@ from hopwatch.api.otlp_metrics.metric_points import build_request
 from hopwatch.api.results_topic.publisher import find_spans
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.errors import TransportError
+from hopwatch.monitor.kernel.rollup import SpanPart
+from hopwatch.monitor.results import WindowResult
 from hopwatch.monitor.store import dialect, fencing, publication, reader, schema
 from hopwatch.monitor.store.dialect import StoreLock
 from hopwatch.monitor.store.publication import WrittenWindow
@@ -75,7 +77,8 @@ class MetricsExporter:
 
     def _build_body(self, connection: Connection, windows: Sequence[WrittenWindow]) -> bytes | None:
         """Build the request of the windows that are final; None without any."""
-        parts, lost_ids = [], {}
+        parts: list[SpanPart[WindowResult]] = []
+        lost_ids: dict[tuple[str, int, str], list[str]] = {}
         for stream, from_us, to_us in find_spans(windows):
             parts += reader.read_parts(connection, stream, from_us, to_us)
             lost_ids |= reader.read_first_lost_ids(connection, stream, from_us, to_us)

@@ -98,9 +98,10 @@ def _add_gauge(
     gauges: dict[_Described, Gauge], described: _Described, value: int, window: WindowResult, of: Mapping[str, str]
 ) -> NumberDataPoint:
     start_ns, end_ns = _find_times(window)
-    return gauges.setdefault(described, Gauge()).data_points.add(
+    point: NumberDataPoint = gauges.setdefault(described, Gauge()).data_points.add(
         start_time_unix_nano=start_ns, time_unix_nano=end_ns, as_int=value, attributes=_build_attributes(of)
     )
+    return point
 
 
 def _add_lag(lags: ExponentialHistogram, digest: Digest, window: WindowResult, of: Mapping[str, str]) -> None:

@@ -98,7 +98,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
 public class Billing {
-    /** Brokers, topic, how many messages are skipped at 50, a file whose coming ends it. */
+    /** Brokers, topic, number of messages, how many are skipped at 50, a file whose coming ends it. */
     public static void main(String[] said) throws Exception {
         var text = new StringDeserializer();
         Map<String, Object> settings = Map.of("bootstrap.servers", said[0], "max.poll.records", 10,
@@ -106,12 +106,16 @@ public class Billing {
         try (var consumer = new KafkaConsumer<String, String>(settings, text, text)) {
             var place = new TopicPartition(said[1], 0);
             consumer.assign(List.of(place));
-            while (!new File(said[3]).exists()) {
+            // So that each poll has ten.
+            while (consumer.endOffsets(List.of(place)).get(place) < Integer.parseInt(said[2])) {
+                Thread.sleep(100);
+            }
+            while (!new File(said[4]).exists()) {
                 for (var message : consumer.poll(Duration.ofMillis(100))) {
                     message.value();
                 }
                 if (consumer.position(place) == 50) {
-                    consumer.seek(place, 50 + Integer.parseInt(said[2]));  // the bug
+                    consumer.seek(place, 50 + Integer.parseInt(said[3]));  // the bug
                 }
             }
         }
@@ -221,10 +225,11 @@ def test_services_on_the_jvm_are_told_as_well(kafka: Kafka, tmp_path: Path, tap:
     """With the agent of OpenTelemetry, which knows Kafka's clients and tells of its spans."""
     url, process = tap
     end = tmp_path / "end"
+    place = kafka.bootstrap, "otlp-jvm"
     kafka.create_topic("otlp-jvm")
     services = [
-        start_jvm(tmp_path, url, "shop", JVM_SHOP, kafka.bootstrap, "otlp-jvm", str(MESSAGES), str(end)),
-        start_jvm(tmp_path, url, "billing", JVM_BILLING, kafka.bootstrap, "otlp-jvm", str(SKIPPED), str(end)),
+        start_jvm(tmp_path, url, "shop", JVM_SHOP, *place, str(MESSAGES), str(end)),
+        start_jvm(tmp_path, url, "billing", JVM_BILLING, *place, str(MESSAGES), str(SKIPPED), str(end)),
     ]
     end_told_services(services, end, process)
     streams = '[streams.otlp-jvm]\npath = "shop -> billing"\nstamps = { shop = "out", billing = "in" }\n'

@@ -30,6 +30,7 @@ from hopwatch.monitor.settings.gate import (
 )
 from hopwatch.monitor.settings.kafka import KafkaSettings
 from hopwatch.monitor.settings.metrics import MetricsSettings
+from hopwatch.monitor.settings.otlp import OtlpSettings
 from hopwatch.monitor.settings.results import ResultsSettings
 from hopwatch.monitor.settings.selftest import SelftestSettings
 
@@ -61,6 +62,7 @@ def test_every_key_is_listed_with_its_default() -> None:
         ("api.readers.NAME", ReaderSettings),
         ("api.tls", TlsSettings),
         ("completeness.NAME", CompletenessSettings),
+        ("otlp", OtlpSettings),
         ("results", ResultsSettings),
         ("selftest", SelftestSettings),
     )

@@ -94,7 +94,7 @@ def test_lost_messages_are_exemplars() -> None:
 
 
 def test_no_message_is_called_lost_that_may_not_be() -> None:
-    """Where fewer are surely lost than are missing, nobody knows which."""
+    """Nobody knows which are, if fewer are surely lost than are missing."""
     window = with_node(loss=2, loss_lower=1, loss_upper=2)
     assert list(read(window, lost_ids={PLACE: ["a", "b"]})["hopwatch.node.lost"][-1][1].exemplars) == []
 

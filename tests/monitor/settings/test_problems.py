@@ -67,7 +67,7 @@ def _told(folder: Path, text: str, *, flags: dict[str, object] | None = None, **
             (
                 "1: stroe: there is no such key; did you mean 'store'? "
                 "Known here: transport, store, monitor, streams, alerts, metrics, dashboard, gate, deliver, api, "
-                "completeness, results, selftest"
+                "completeness, results, otlp, selftest"
             ),
         ),
         (
