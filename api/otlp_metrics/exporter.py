@@ -16,7 +16,7 @@ from hopwatch.alerts.channels.channel import Accepted, Outcome
 from hopwatch.alerts.delivery import log
 from hopwatch.alerts.delivery.store_writer import StoreWriter
 from hopwatch.api.otlp_metrics.metric_points import build_request
-from hopwatch.api.results_topic.publisher import find_spans
+from hopwatch.api.results_topic.publisher import find_spans, find_window_limit
 from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.errors import TransportError
 from hopwatch.monitor.kernel.rollup import SpanPart
@@ -27,8 +27,8 @@ from hopwatch.monitor.store.publication import WrittenWindow
 from hopwatch.monitor.store.writer import EXPORTED
 from hopwatch.probes.once_per_cause import OncePerCause
 
-MAX_WINDOWS: Final = 100
-"""Windows of one request, at most."""
+MAX_NODES: Final = 1_000
+"""Nodes of the windows of one request, at most, but for a window that has more."""
 POST_S: Final = 10.0
 """Deadline of a post."""
 HEADERS: Final = {"Content-Type": "application/x-protobuf"}
@@ -63,7 +63,7 @@ class MetricsExporter:
             if position is None:
                 windows, body, position = [], None, publication.read_last(connection)
             else:
-                windows = publication.read_waiting(connection, position, MAX_WINDOWS)
+                windows = publication.read_waiting(connection, position, find_window_limit(connection, MAX_NODES))
                 body = self._build_body(connection, windows)
                 position = windows[-1] if windows else None
         if body is not None:

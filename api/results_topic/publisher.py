@@ -126,10 +126,8 @@ class ResultsPublisher:
             fencing.require_run(connection, self._run)
 
     def _read_next(self, connection: Connection, topic: str) -> list[WrittenWindow]:
-        configs = pathway_versions.read_versions(connection).values()
-        most_nodes = max((len(version.pathway.nodes) for of in configs for version in of.versions), default=1)
         position = publication.read_position(connection, topic)
-        return publication.read_waiting(connection, position, max(1, MAX_RECORDS // max(1, most_nodes)))
+        return publication.read_waiting(connection, position, find_window_limit(connection, MAX_RECORDS))
 
     def _build_records(self, connection: Connection, windows: Sequence[WrittenWindow]) -> Iterator[ResultRecord]:
         for stream, from_us, to_us in find_spans(windows):
@@ -145,6 +143,13 @@ class ResultsPublisher:
         with self._engine.execution_options(writes=True).begin() as connection:
             fencing.require_run(connection, self._run)
             publication.save_position(connection, topic, position)
+
+
+def find_window_limit(connection: Connection, most: int) -> int:
+    """Return how many windows have ``most`` nodes or fewer together; one, where one may have more."""
+    configs = pathway_versions.read_versions(connection).values()
+    most_nodes = max((len(version.pathway.nodes) for of in configs for version in of.versions), default=1)
+    return max(1, most // max(1, most_nodes))
 
 
 def find_spans(windows: Sequence[WrittenWindow]) -> Iterator[tuple[str, int, int]]:

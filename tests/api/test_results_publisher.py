@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -34,12 +33,11 @@ from hopwatch.monitor.results import (
 from hopwatch.monitor.store import dialect, fencing, publication, schema
 from hopwatch.monitor.store.subjects import SubjectStore
 from hopwatch.probes.contract.limits import WINDOW_US
-from servers.postgres import Postgres
 from tests.support.clock import ManualClock
 from tests.support.conclusions import build_conclusion, window_results, write_conclusions
 from tests.support.examples import examples
-from tests.support.postgres import DATABASES
 from tests.support.results_topic import (
+    RUN,
     Fault,
     MemoryTopic,
     MemoryWriter,
@@ -49,23 +47,6 @@ from tests.support.results_topic import (
     read_expected,
 )
 from tests.support.spool import START_US, STREAM_CONFIGS, pack_ids
-
-RUN = "a run"
-
-
-@pytest.fixture(params=DATABASES)
-def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
-    """Yield the engine of a store that a run has."""
-    if request.param == "sqlite":
-        url = f"sqlite:///{tmp_path}/store.db"
-    else:
-        server: Postgres = request.getfixturevalue("postgres")
-        url = server.database()
-    made = dialect.create_engine(url)
-    schema.prepare_store(made)
-    fencing.claim_store(made, tmp_path / "nothing", STREAM_CONFIGS, "", RUN)
-    yield made
-    made.dispose()
 
 
 @pytest.fixture

@@ -26,6 +26,8 @@ from tests.support.clock import ManualClock
 
 Json = dict[str, Any]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+RUN = "a run"
+"""Run that has the store of a test."""
 
 
 @dataclass

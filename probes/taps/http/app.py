@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -22,8 +20,9 @@ from hopwatch.probes.taps.errors import TapSourceError
 from hopwatch.probes.taps.http.accounting import NOTE, AccountingMiddleware
 from hopwatch.probes.taps.http.bodies import ObservationsBody
 from hopwatch.probes.taps.http.body_parser import PostedBody
-from hopwatch.probes.taps.http.intake import TICK_S, ObservationIntake
+from hopwatch.probes.taps.http.intake import ObservationIntake
 from hopwatch.probes.taps.http.packets import PacketBody
+from hopwatch.probes.taps.http.periodic_work import run_periodically
 from hopwatch.probes.taps.http.refusals import RefusalProblem, RefusedObservations
 
 WORKERS: Final = 4
@@ -91,7 +90,7 @@ def build_app(intake: ObservationIntake, limits: Limits | None = None) -> App:
         version="1",
         docs_url=None,
         redoc_url=None,
-        lifespan=lambda _: _run_ticks(intake),
+        lifespan=lambda _: run_periodically(intake.tick),
     )
     limiter = CapacityLimiter(WORKERS)
 
@@ -180,25 +179,6 @@ def _check_content_type(request: Request, kinds: Sequence[str] = (JSON, *RECORD)
         told = f"{known}; got {kind[:60] or 'no content-type'}, {encoding[:60]}"
         raise HttpProblem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unknown-type", told)
     return kind
-
-
-@asynccontextmanager
-async def _run_ticks(intake: ObservationIntake) -> AsyncIterator[None]:
-    """Run the periodic work of an intake while the app is up."""
-
-    async def tick() -> None:
-        while True:
-            await asyncio.sleep(TICK_S)
-            with suppress(OSError):
-                await to_thread.run_sync(intake.tick)
-
-    task = asyncio.create_task(tick())
-    try:
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
 
 
 def _build_request_body(model: type[BaseModel], *others: str) -> dict[str, Any]:

@@ -37,7 +37,6 @@ from hopwatch.probes.taps.http.packets import parse_packet
 from hopwatch.probes.taps.http.refusals import NodeName, RefusalProblem, RefusedObservations, estimate_max_count
 from hopwatch.probes.taps.startup import open_checked_sink
 
-TICK_S: Final = 0.5
 UNAVAILABLE_S: Final = 2.0
 """Time for which a sink counts as unavailable after a refusal."""
 RECORDS: Final = "http-records"

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import Final
 
@@ -21,6 +18,7 @@ from hopwatch.probes.http.limits import App, LimitMiddleware, Limits
 from hopwatch.probes.http.problems import HttpProblem
 from hopwatch.probes.http.request_count import RequestCountMiddleware
 from hopwatch.probes.taps.errors import TapSourceError
+from hopwatch.probes.taps.http.periodic_work import run_periodically
 from hopwatch.probes.taps.otlp.intake import SpanIntake
 from hopwatch.probes.taps.otlp.request_decoder import JSON, PROTOBUF
 
@@ -30,13 +28,16 @@ MAX_BODY_BYTES: Final = 16 * 1024 * 1024
 """Maximum size of a decompressed body; SDKs send up to 512 spans at once, collectors up to 8,192."""
 WORKERS: Final = 4
 """Threads that decode bodies; further requests wait."""
-TICK_S: Final = 0.5
 
 
 def build_app(intake: SpanIntake, limits: Limits | None = None) -> App:
     """Build the app of an intake, with its limits."""
     api = FastAPI(
-        title="Hopwatch OTLP tap", version="1", docs_url=None, openapi_url=None, lifespan=lambda _: _run_ticks(intake)
+        title="Hopwatch OTLP tap",
+        version="1",
+        docs_url=None,
+        openapi_url=None,
+        lifespan=lambda _: run_periodically(intake.tick),
     )
     limiter = CapacityLimiter(WORKERS)
 
@@ -89,21 +90,3 @@ def _check_media_type(request: Request) -> str:
         told = f"a body is {PROTOBUF} or {JSON}, as it is or by gzip; got {got}"
         raise HttpProblem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unknown-type", told)
     return kind
-
-
-@asynccontextmanager
-async def _run_ticks(intake: SpanIntake) -> AsyncIterator[None]:
-    """Run the periodic work of an intake while the app is up."""
-
-    async def tick() -> None:
-        while True:
-            await asyncio.sleep(TICK_S)
-            await to_thread.run_sync(intake.tick)
-
-    task = asyncio.create_task(tick())
-    try:
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task

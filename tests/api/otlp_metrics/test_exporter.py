@@ -5,25 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from sqlalchemy import Engine
 
 from hopwatch.alerts.channels.channel import Accepted, Failure, Outcome
+from hopwatch.api.otlp_metrics import exporter
 from hopwatch.api.otlp_metrics.exporter import MetricsExporter
 from hopwatch.monitor.clock import SystemClock
 from hopwatch.monitor.errors import StoreError, TransportError
 from hopwatch.monitor.results import Status, WindowResult
-from hopwatch.monitor.store import dialect, fencing, schema
+from hopwatch.monitor.store import dialect
 from hopwatch.probes.contract.limits import WINDOW_US
-from servers.postgres import Postgres
 from tests.support.conclusions import build_conclusion, write_conclusions
-from tests.support.postgres import DATABASES
-from tests.support.spool import START_US, STREAM_CONFIGS
-
-RUN = "a run"
+from tests.support.results_topic import RUN
+from tests.support.spool import START_US
 
 
 class Receiver:
@@ -50,21 +47,6 @@ class Receiver:
             starts_us = [point.start_time_unix_nano // 1_000 for point in verdicts.gauge.data_points]
             self.windows.append([(start_us - START_US) // WINDOW_US for start_us in starts_us])
         return outcome
-
-
-@pytest.fixture(params=DATABASES)
-def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
-    """Yield the engine of a store that a run has."""
-    if request.param == "sqlite":
-        url = f"sqlite:///{tmp_path}/store.db"
-    else:
-        server: Postgres = request.getfixturevalue("postgres")
-        url = server.database()
-    made = dialect.create_engine(url)
-    schema.prepare_store(made)
-    fencing.claim_store(made, tmp_path / "nothing", STREAM_CONFIGS, "", RUN)
-    yield made
-    made.dispose()
 
 
 @pytest.fixture
@@ -110,6 +92,19 @@ def test_windows_are_exported_from_now_on(engine: Engine, receiver: Receiver) ->
     assert export(engine, receiver) == [3]
     assert [sorted(one) for one in receiver.windows] == [[1, 2, 3]]
     assert export(engine, receiver) == []
+
+
+def test_a_request_has_no_more_than_a_receiver_takes(
+    engine: Engine, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Windows of so many nodes together; a window that has more goes alone."""
+    export(engine, receiver)
+    write(engine, 0, 1, 2, 3)
+    monkeypatch.setattr(exporter, "MAX_NODES", 4)
+    assert export(engine, receiver) == [2, 2]
+    write(engine, 4, 5)
+    monkeypatch.setattr(exporter, "MAX_NODES", 1)
+    assert export(engine, receiver) == [1, 1]
 
 
 def test_the_first_window_of_a_new_store_is_exported(engine: Engine, receiver: Receiver) -> None:
