@@ -200,12 +200,12 @@ def flags(made: Stream) -> tuple[str, ...]:
 def test_a_stream_is_rated(folder: Path, stream: Callable[..., Stream], capsys: pytest.CaptureFixture[str]) -> None:
     """A rate that holds ends it with 0; JSON has the step, and the page opens without a network."""
     asked = (*flags(stream(201)), "--max-rate", "100", "--repeats", "1", "--json", "--html", "page.html")
+    code, said = main(list(asked)), capsys.readouterr()
     for _ in range(TRIES):
-        code = main(list(asked))
-        said = capsys.readouterr()
         # A busy machine holds back the sender or the receiver, and lower rates are tried.
         if code == 0 and json.loads(said.out)["runs"][0]["is_lower_bound"]:
             break
+        code, said = main(list(asked)), capsys.readouterr()
     assert code == 0, said.err
     told = json.loads(said.out)
     (run,) = told["runs"]
