@@ -20,7 +20,7 @@ from hopwatch.monitor.texts.escaping import escape_lines
 GATE_EXTRAS: Final = "monitor,taps,gate"
 DELIVER_EXTRAS: Final = "monitor,taps,gate,kafka,deliver"
 TAPS_EXTRAS: Final = "taps,kafka"
-TAPS_PACKAGES: Final = frozenset({"fastapi", "granian", "orjson"})
+TAPS_PACKAGES: Final = frozenset({"fastapi", "granian", "opentelemetry", "orjson"})
 """Packages that the taps need and the monitor does not."""
 DASHBOARD_PACKAGES: Final = frozenset({"authlib", "httpx", "streamlit", "uvicorn"})
 OWN_PACKAGES: Final = frozenset({"hopwatch", "bench"})
@@ -84,7 +84,7 @@ def _find_extras(package: str | None) -> str:
         return DELIVER_EXTRAS
     if (package or "").partition(".")[0] == "confluent_kafka":
         return "kafka"
-    if package in TAPS_PACKAGES:
+    if (package or "").partition(".")[0] in TAPS_PACKAGES:
         return TAPS_EXTRAS
     return "monitor,dashboards" if (package or "").partition(".")[0] in DASHBOARD_PACKAGES else "monitor,demo"
 

@@ -16,7 +16,7 @@ class OtlpSettings(SettingsTable):
     """``[otlp]``: a receiver of OTLP over HTTP, such as a collector."""
 
     url: Annotated[str, AfterValidator(receivers.check_url)]
-    ca_file: str = ""
+    ca_file: Annotated[str, AfterValidator(receivers.check_ca_file)] = ""
 
     @property
     def metrics_url(self) -> str:

@@ -189,6 +189,9 @@ def test_a_package_that_is_not_installed_is_named(
     assert ended_by(ModuleNotFoundError("No module named 'orjson'", name="orjson")) == DependencyError.exit_code
     told = "hopwatch: the Python package 'orjson' is not installed: pip install 'hopwatch[taps,kafka]'\n"
     assert capsys.readouterr().err == told
+    assert ended_by(ModuleNotFoundError(name="opentelemetry.proto")) == DependencyError.exit_code
+    told = "hopwatch: the Python package 'opentelemetry.proto' is not installed: pip install 'hopwatch[taps,kafka]'\n"
+    assert capsys.readouterr().err == told
     assert ended_by(ModuleNotFoundError("No module named 'streamlit'", name="streamlit")) == DependencyError.exit_code
     told = "hopwatch: the Python package 'streamlit' is not installed: pip install 'hopwatch[monitor,dashboards]'\n"
     assert capsys.readouterr().err == told

@@ -32,6 +32,10 @@ def test_metrics_go_to_the_path_of_the_protocol(tmp_path: Path) -> None:
     [
         ("[otlp]", "otlp.url: this is required"),
         ('[otlp]\nurl = "collector:4318"', 'otlp.url: this is a URL such as "https://host.example/path"'),
+        (
+            '[otlp]\nurl = "https://a"\nca_file = "/none"',
+            "otlp.ca_file: the file /none cannot be read: No such file or directory",
+        ),
         ('[otlp]\nurl = "http://a"\nurll = ""', "otlp.urll: there is no such key; did you mean 'url'?"),
     ],
 )
