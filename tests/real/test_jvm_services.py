@@ -54,7 +54,8 @@ import org.apache.kafka.common.serialization.StringDeserializer;
 public class Billing {
     /** Brokers, sink, topic; number of the last message; how many are skipped at 50. */
     public static void main(String[] said) throws Exception {
-        Map<String, Object> settings = Map.of("bootstrap.servers", said[0], "max.poll.records", 10,
+        // One at a time, so that it comes to stand at 50.
+        Map<String, Object> settings = Map.of("bootstrap.servers", said[0], "max.poll.records", 1,
             "group.id", "billing", "auto.offset.reset", "earliest", "auto.commit.interval.ms", 50,
             "interceptor.classes", "hopwatch.probe.kafka.StampingConsumerInterceptor",
             "hopwatch.service", "billing", "hopwatch.sink", said[1]);
