@@ -58,6 +58,15 @@ NoIdText = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="At the end, what was done, as one JSON object on stdout.")]
 
+Host = Annotated[str, typer.Option("--host", help="The address to listen on; there is no authentication.")]
+NodesConfig = Annotated[
+    Path | None, typer.Option("--config", help="Stamp for the nodes that this file declares, and no others.")
+]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option("--allow", metavar="STREAM/NODE", help="Stamp for this node, and no others; may be repeated."),
+]
+
 
 @command.command("jsonl")
 def jsonl(  # noqa: PLR0913 - one parameter a flag
@@ -288,14 +297,9 @@ def http(  # noqa: PLR0913 - one parameter a flag
     *,
     port: Annotated[int, typer.Option("--port", min=1, max=65_535, help="The port to listen on.")],
     sink: Sink = None,
-    host: Annotated[str, typer.Option("--host", help="The address to listen on; there is no authentication.")] = LOCAL,
-    config: Annotated[
-        Path | None, typer.Option("--config", help="Stamp for the nodes that this file declares, and no others.")
-    ] = None,
-    allow: Annotated[
-        list[str] | None,
-        typer.Option("--allow", metavar="STREAM/NODE", help="Stamp for this node, and no others; may be repeated."),
-    ] = None,
+    host: Host = LOCAL,
+    config: NodesConfig = None,
+    allow: Allow = None,
     no_id_text: NoIdText = False,
     bye: Bye = False,
     metrics_listen: MetricsListen = None,
@@ -333,7 +337,7 @@ def otlp(  # noqa: PLR0913 - one parameter a flag
     *,
     sink: Sink = None,
     port: Annotated[int, typer.Option("--port", min=1, max=65_535, help="The port to listen on.")] = 4_318,
-    host: Annotated[str, typer.Option("--host", help="The address to listen on; there is no authentication.")] = LOCAL,
+    host: Host = LOCAL,
     instances: Annotated[
         list[str] | None,
         typer.Option(
@@ -342,13 +346,8 @@ def otlp(  # noqa: PLR0913 - one parameter a flag
             help="At most so many processes of a service run at once; may be repeated. Losses of others are unknown.",
         ),
     ] = None,
-    config: Annotated[
-        Path | None, typer.Option("--config", help="Stamp for the nodes that this file declares, and no others.")
-    ] = None,
-    allow: Annotated[
-        list[str] | None,
-        typer.Option("--allow", metavar="STREAM/NODE", help="Stamp for this node, and no others; may be repeated."),
-    ] = None,
+    config: NodesConfig = None,
+    allow: Allow = None,
     no_id_text: NoIdText = False,
     metrics_listen: MetricsListen = None,
     as_json: AsJson = False,

@@ -153,8 +153,7 @@ class ContractNotifier:
         """Write in a transaction of its own, while the store is that of this run."""
 
         def write() -> None:
-            with self._engine.execution_options(writes=True).begin() as connection:
-                fencing.require_run(connection, self._run)
+            with fencing.open_run_change(self._engine, self._run) as connection:
                 work(connection)
 
         self._store_writer.write(write)

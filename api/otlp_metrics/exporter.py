@@ -21,7 +21,7 @@ from hopwatch.monitor.clock import Clock
 from hopwatch.monitor.errors import TransportError
 from hopwatch.monitor.kernel.rollup import SpanPart
 from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.store import dialect, fencing, publication, reader, schema
+from hopwatch.monitor.store import fencing, publication, reader, schema
 from hopwatch.monitor.store.dialect import StoreLock
 from hopwatch.monitor.store.publication import WrittenWindow
 from hopwatch.monitor.store.writer import EXPORTED
@@ -56,8 +56,7 @@ class MetricsExporter:
             StoreError: the store fails, or is another monitor's; nothing is lost.
         """
         self._store_writer.check()
-        with dialect.translate_errors(self._engine.url), self._engine.begin() as connection:
-            fencing.require_run(connection, self._run)
+        fencing.check_run(self._engine, self._run)
         with schema.open_snapshot(self._engine) as connection:
             position = publication.find_position(connection, self._url, EXPORTED)
             if position is None:
@@ -95,6 +94,5 @@ class MetricsExporter:
             log.warning("metrics are left out, as the receiver of [otlp] refuses them", why=outcome.why)
 
     def _save(self, position: WrittenWindow) -> None:
-        with self._engine.execution_options(writes=True).begin() as connection:
-            fencing.require_run(connection, self._run)
+        with fencing.open_run_change(self._engine, self._run) as connection:
             publication.save_position(connection, self._url, position, EXPORTED)

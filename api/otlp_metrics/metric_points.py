@@ -66,7 +66,8 @@ def build_request(parts: Iterable[SpanPart[WindowResult]], lost_ids: LostIds) ->
             _add_gauge(gauges, VERDICT, 1, window, of_window)
         for node, digests in zip(window.nodes, part.lags, strict=True):
             of_node = {_STREAM: window.stream, _NODE: node.node}
-            _add_node(gauges, window, node, lost_ids.get((window.stream, window.window_start_us, node.node), ()))
+            named = lost_ids.get((window.stream, window.window_start_us, node.node), ())
+            _add_node(gauges, window, node, of_node, named)
             for stamp, digest in (("in", digests.lag_in_us), ("out", digests.lag_out_us)):
                 if digest.count:
                     _add_lag(lags, digest, window, of_node | {"hopwatch.stamp": stamp})
@@ -81,8 +82,13 @@ def build_request(parts: Iterable[SpanPart[WindowResult]], lost_ids: LostIds) ->
     return bytes(request.SerializeToString())
 
 
-def _add_node(gauges: dict[_Described, Gauge], window: WindowResult, node: NodeResult, lost_ids: Sequence[str]) -> None:
-    of_node = {_STREAM: window.stream, _NODE: node.node}
+def _add_node(
+    gauges: dict[_Described, Gauge],
+    window: WindowResult,
+    node: NodeResult,
+    of_node: Mapping[str, str],
+    lost_ids: Sequence[str],
+) -> None:
     _add_gauge(gauges, EXPECTED, node.expected, window, of_node)
     _add_gauge(gauges, SEEN, node.seen, window, of_node)
     if node.loss_upper is not None:

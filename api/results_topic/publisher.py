@@ -122,8 +122,7 @@ class ResultsPublisher:
 
     def _require_run(self) -> None:
         self._store_writer.check()
-        with dialect.translate_errors(self._engine.url), self._engine.begin() as connection:
-            fencing.require_run(connection, self._run)
+        fencing.check_run(self._engine, self._run)
 
     def _read_next(self, connection: Connection, topic: str) -> list[WrittenWindow]:
         position = publication.read_position(connection, topic)
@@ -140,8 +139,7 @@ class ResultsPublisher:
                     yield build_record(self._schema_number, stream, window, node, place)
 
     def _save(self, topic: str, position: WrittenWindow) -> None:
-        with self._engine.execution_options(writes=True).begin() as connection:
-            fencing.require_run(connection, self._run)
+        with fencing.open_run_change(self._engine, self._run) as connection:
             publication.save_position(connection, topic, position)
 
 

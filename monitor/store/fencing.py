@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -163,6 +164,28 @@ def require_run(connection: Connection, run: str) -> None:
         what = f"another monitor has taken the store {dialect.redact_url(connection.engine.url)}, and this one ends"
         advice = "run one of them, and keep a SQLite store on a disk of its own machine, where locks hold"
         raise StoreError(f"{what}: {advice}")
+
+
+def check_run(engine: Engine, run: str) -> None:
+    """Check that the run still owns the store, before anything is done outside it.
+
+    Raises:
+        StoreError: another run has started since, or the store fails.
+    """
+    with dialect.translate_errors(engine.url), engine.begin() as connection:
+        require_run(connection, run)
+
+
+@contextmanager
+def open_run_change(engine: Engine, run: str) -> Iterator[Connection]:
+    """Yield the connection of a transaction that writes, while the run owns the store.
+
+    Raises:
+        StoreError: another run has started since.
+    """
+    with engine.execution_options(writes=True).begin() as connection:
+        require_run(connection, run)
+        yield connection
 
 
 def _check_consistency(connection: Connection, checkpoint: Path, transport: str) -> None:

@@ -35,7 +35,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.trace import SpanKind, StatusCode
 
-from hopwatch.probes import Probe, message_headers
+from hopwatch.probes import Probe, message_headers, messaging_attributes
 from hopwatch.probes.clock import Clock, SystemClock
 from hopwatch.probes.contract.limits import MAX_LABEL_CHARS, NAME_PATTERN
 from hopwatch.probes.environment import read_sink_url
@@ -61,13 +61,6 @@ _LABELS: Final = {
     "zone": "cloud.availability_zone",
 }
 """Attributes of a resource that are labels of its probes."""
-_NAME_ATTRIBUTES: Final = ("messaging.destination.name", "messaging.destination")
-"""Attributes of a destination's name, by the conventions of today and by those before version 1.17."""
-_TEMPORARY_ATTRIBUTES: Final = (
-    "messaging.destination.temporary",
-    "messaging.destination.anonymous",
-    "messaging.temp_destination",
-)
 _SPAN_NAME: Final = re.compile(r"(\S+) (?:send|publish|create)|(?:send|publish|create) (\S+)")
 """Names of producer spans, by both conventions: some clients set the attributes after the message was sent."""
 _MARK: Final = re.compile(r"([0-9a-f]{1,24});(\d{1,19});([^;]+);(.+)")
@@ -244,9 +237,9 @@ class HopwatchPropagator(TextMapPropagator):
         if span.kind is not SpanKind.PRODUCER or not span.is_recording():
             return None
         attributes = dict(span.attributes or {})
-        if any(attributes.get(name) for name in _TEMPORARY_ATTRIBUTES):
+        if any(attributes.get(name) for name in messaging_attributes.TEMPORARY):
             return None
-        name = next((attributes[one] for one in _NAME_ATTRIBUTES if attributes.get(one)), None)
+        name = next((attributes[one] for one in messaging_attributes.DESTINATION_NAMES if attributes.get(one)), None)
         if name is None and (named := _SPAN_NAME.fullmatch(span.name)):
             name = named[1] or named[2]
         if name is None or (isinstance(name, str) and NAME_PATTERN.fullmatch(name)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
@@ -25,15 +24,13 @@ from hopwatch.monitor.store import dialect, fencing, schema, told_spans
 from hopwatch.monitor.store.dialect.lock import MemoryLock
 from hopwatch.monitor.store.told_spans import ToldSpan, prune_told_spans
 from hopwatch.probes.contract.limits import WINDOW_US
-from servers.postgres import Postgres
 from tests.support.clock import ManualClock
 from tests.support.conclusions import build_conclusion, write_conclusions
 from tests.support.examples import examples
-from tests.support.postgres import DATABASES
+from tests.support.results_topic import RUN
 from tests.support.spool import START_US, STREAM_CONFIGS
 from tests.support.workspace import CONFIGURATION, Workspace
 
-RUN = "a run"
 CONTRACT = """
 [alerts.channels.catalogue]
 kind = "webhook"
@@ -116,20 +113,11 @@ def drain(notifier: ContractNotifier) -> None:
         pass
 
 
-@pytest.fixture(params=DATABASES)
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """Yield a store that a run has, a minute before the first span ends."""
-    if request.param == "sqlite":
-        url = f"sqlite:///{tmp_path}/store.db"
-    else:
-        server: Postgres = request.getfixturevalue("postgres")
-        url = server.database()
-    engine = dialect.create_engine(url)
-    schema.prepare_store(engine)
-    fencing.claim_store(engine, tmp_path / "nothing", STREAM_CONFIGS, "", RUN)
+@pytest.fixture
+def place(engine: Engine, tmp_path: Path) -> Place:
+    """Return a store that a run has, a minute before the first span ends."""
     file = Workspace(tmp_path).configure(CONFIGURATION + CONTRACT).config
-    yield Place(engine, configuration.load(file, flags={}, environ={}), ManualClock(START_US + WINDOW_US))
-    engine.dispose()
+    return Place(engine, configuration.load(file, flags={}, environ={}), ManualClock(START_US + WINDOW_US))
 
 
 def test_a_complete_span_is_told_once(place: Place) -> None:

@@ -1,6 +1,6 @@
 """Messages that spans tell of: those that a service sent, and those that it took in, by the messaging conventions.
 
-Names of attributes changed over the years, and both those of today and those before version 1.24 are read.
+Names of attributes changed over the years, and both those of today and those of before are read.
 """
 
 from __future__ import annotations
@@ -13,17 +13,12 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from hopwatch.probes.contract.limits import MAX_LABEL_CHARS, NAME_PATTERN
 from hopwatch.probes.event_times import MAX_EVENT_US
+from hopwatch.probes.messaging_attributes import DESTINATION_NAMES, TEMPORARY
 from hopwatch.probes.packing import Labels
 
 CONTEXT_BYTES: Final = 24
 """Length of a creation context: 16 bytes of the trace, 8 of the span."""
 
-_DESTINATION: Final = ("messaging.destination.name", "messaging.destination")
-_TEMPORARY: Final = (
-    "messaging.destination.temporary",
-    "messaging.destination.anonymous",
-    "messaging.temp_destination",
-)
 _OPERATION: Final = ("messaging.operation.type", "messaging.operation")
 _LABELS: Final = {
     "partition": (
@@ -77,7 +72,7 @@ def read_message_spans(spans: Iterable[Span]) -> MessageSpans:
         if span.kind not in (Span.SPAN_KIND_PRODUCER, Span.SPAN_KIND_CONSUMER):
             continue
         attributes = _read_attributes(span.attributes)
-        if any(attributes.get(name) for name in _TEMPORARY):
+        if any(attributes.get(name) for name in TEMPORARY):
             continue
         destination = _read_name(attributes)
         is_timed = 0 < span.start_time_unix_nano <= span.end_time_unix_nano < MAX_EVENT_US * 1_000
@@ -158,7 +153,7 @@ def _read_operation(attributes: dict[str, Any], span_name: str) -> str:
 
 
 def _read_name(attributes: dict[str, Any]) -> str | None:
-    name = next((attributes[one] for one in _DESTINATION if attributes.get(one)), None)
+    name = next((attributes[one] for one in DESTINATION_NAMES if attributes.get(one)), None)
     return name if isinstance(name, str) and NAME_PATTERN.fullmatch(name) else None
 
 
