@@ -23,7 +23,7 @@ EXTRAS := monitor kafka taps files tables gate deliver dashboards demo
 TESTERS := 7
 # Servers that are no jar, and the browser, beside PostgreSQL: each program with the package of Debian's that has it.
 SERVERS := prometheus:prometheus promtool:prometheus prometheus-alertmanager:prometheus-alertmanager amtool:prometheus-alertmanager chromium:chromium redis-server:redis-server \
-  go:golang-go node:nodejs tsc:node-typescript
+  rabbitmq-server:rabbitmq-server nats-server:nats-server go:golang-go node:nodejs tsc:node-typescript
 # Sources of the probe for the JVM, and the golden files that its tests read.
 JVM := pom.xml src/*/java/hopwatch/probe/*.java src/*/java/hopwatch/probe/*/*.java
 GOLDEN := tests/probes/contract/vectors.jsonl tests/probes/contract/sessions.jsonl

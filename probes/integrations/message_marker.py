@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from hopwatch.probes import Probe, message_headers
 from hopwatch.probes.clock import Clock, SystemClock
-from hopwatch.probes.message_headers import HeadersLike, MessageIdentity
+from hopwatch.probes.message_headers import ID_HEADER, TIME_HEADER, HeadersLike, MessageIdentity
 from hopwatch.probes.once_per_cause import OncePerCause
 
 UNMARKED: Final = "unmarked message"
@@ -92,6 +93,28 @@ class MessageMarker:
             return found
         return None
 
+    @contextmanager
+    def sending(self, headers: HeadersLike | None = None) -> Iterator[dict[Any, Any]]:
+        """Mark a message that is sent in the block, and stamp ``out`` when the block has ended without an exception.
+
+        Yields the headers to send it with, whose new values are text.
+        """
+        found, marked = self.mark(headers)
+        yield {} if marked is None else _build_texts(marked)
+        if found is not None:
+            self.probe.departed(*found)
+
+    @contextmanager
+    def passing(self, headers: HeadersLike | None, topic: object) -> Iterator[None]:
+        """Stamp ``in`` of a message that was received, and ``out`` when the block has ended without an exception.
+
+        What is sent in the block has the same headers.
+        """
+        found = self.stamp_arrival(headers, topic)
+        yield
+        if found is not None:
+            self.probe.departed(*found)
+
     def fail(self) -> None:
         """Count a message that an error has kept from being stamped; the host has none of it."""
         self.probe.missed(BAD_MARKS)
@@ -105,6 +128,18 @@ class MessageMarker:
         self.probe.missed(cause)
         if self._logged.is_new(cause):
             _log.warning("an instrumented client of %s cannot stamp a message: %s", self._client, why)
+
+
+def _build_texts(headers: HeadersLike) -> dict[Any, Any]:
+    """Build a mapping of headers, whose id and event time are text; of what are no headers, an empty one."""
+    try:
+        texts = dict(headers)
+        for name in (ID_HEADER, TIME_HEADER):
+            if isinstance(value := texts.get(name), bytes):
+                texts[name] = value.decode()
+    except (TypeError, ValueError):
+        return dict(headers) if isinstance(headers, Mapping) else {}
+    return texts
 
 
 class ClientProxy:

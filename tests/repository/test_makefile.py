@@ -171,6 +171,8 @@ SERVERS = {
     "amtool": "prometheus-alertmanager",
     "chromium": "chromium",
     "redis-server": "redis-server",
+    "rabbitmq-server": "rabbitmq-server",
+    "nats-server": "nats-server",
     "go": "golang-go",
     "node": "nodejs",
     "tsc": "node-typescript",
