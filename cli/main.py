@@ -20,7 +20,7 @@ from hopwatch.monitor.texts.escaping import escape_lines
 GATE_EXTRAS: Final = "monitor,taps,gate"
 DELIVER_EXTRAS: Final = "monitor,taps,gate,kafka,deliver"
 TAPS_EXTRAS: Final = "taps,kafka"
-TAPS_PACKAGES: Final = frozenset({"fastapi", "granian", "opentelemetry", "orjson"})
+TAPS_PACKAGES: Final = frozenset({"fastapi", "granian", "grpc", "opentelemetry", "orjson"})
 """Packages that the taps need and the monitor does not."""
 DASHBOARD_PACKAGES: Final = frozenset({"authlib", "httpx", "streamlit", "uvicorn"})
 OWN_PACKAGES: Final = frozenset({"hopwatch", "bench"})

@@ -28,6 +28,7 @@ from hopwatch.probes.values import IdFormat, TimeUnit
 if TYPE_CHECKING:
     from hopwatch.probes.taps.avro import AvroValues
     from hopwatch.probes.taps.http.refusals import NodeName
+    from hopwatch.probes.taps.otlp.intake import SpanIntake
     from hopwatch.probes.taps.stamper import TapStamper
 
 STANDARD_INPUT: Final = "-"
@@ -337,6 +338,9 @@ def otlp(  # noqa: PLR0913 - one parameter a flag
     *,
     sink: Sink = None,
     port: Annotated[int, typer.Option("--port", min=1, max=65_535, help="The port to listen on.")] = 4_318,
+    grpc_port: Annotated[
+        int | None, typer.Option("--grpc-port", min=1, max=65_535, help="Listen for OTLP over gRPC, too.")
+    ] = None,
     host: Host = LOCAL,
     instances: Annotated[
         list[str] | None,
@@ -354,7 +358,8 @@ def otlp(  # noqa: PLR0913 - one parameter a flag
 ) -> None:
     """Stamp messages by the spans of OpenTelemetry.
 
-    A receiver of OTLP over HTTP: spans come to /v1/traces, the metrics that SDKs tell of themselves to /v1/metrics.
+    A receiver of OTLP over HTTP: spans come to /v1/traces, the metrics that SDKs tell of themselves to /v1/metrics. The
+    port of OTLP over gRPC is 4317 by convention.
     """
     from hopwatch.probes.http.granian_server import PortTakenError, ServerAddress, check_port, serve_app
     from hopwatch.probes.taps.otlp.app import build_app
@@ -372,7 +377,10 @@ def otlp(  # noqa: PLR0913 - one parameter a flag
             _print_message("without --instances what is missing at a service is unknown, and no loss")
         try:
             listening = f"listening on http://{host}:{port}, without authentication"
-            with metrics_server.serve_accounts(metrics_listen, intake.accounts, _print_message):
+            with (
+                metrics_server.serve_accounts(metrics_listen, intake.accounts, _print_message),
+                nullcontext() if grpc_port is None else _serving_grpc(intake, host, grpc_port),
+            ):
                 serve_app(build_app(intake), ServerAddress(host, port), around.stop, lambda: _print_message(listening))
         finally:
             intake.close()
@@ -528,6 +536,15 @@ def _open_schemas(
         return None
     source = remote_registry.open_remote_registry(registry)
     return RegistrySchemas(source, around, framing=framing, unknown=unknown[0], hold_s=unknown[1])
+
+
+@contextmanager
+def _serving_grpc(intake: SpanIntake, host: str, port: int) -> Iterator[None]:
+    from hopwatch.probes.taps.otlp.grpc_server import serve_grpc
+
+    with serve_grpc(intake, host, port):
+        _print_message(f"listening on {host}:{port} for gRPC, without authentication")
+        yield
 
 
 def _print_message(what: str) -> None:

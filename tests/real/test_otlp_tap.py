@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -122,29 +122,40 @@ public class Billing {
 LAUNCHER: Final = Path(sys.executable).with_name("opentelemetry-instrument")
 
 
+class Tap(NamedTuple):
+    """A tap that runs: its URLs for OTLP over HTTP and over gRPC, and its process."""
+
+    url: str
+    grpc_url: str
+    process: Process
+
+
 @pytest.fixture
-def tap(tmp_path: Path) -> Iterator[tuple[str, Process]]:
-    """Yield the URL and the process of a tap of which each service is one process."""
-    (port,) = free_ports(1)
+def tap(tmp_path: Path) -> Iterator[Tap]:
+    """Yield a tap of which each service is one process."""
+    port, grpc_port = free_ports(2)
     flags = [flag for name in ("shop", "router", "billing") for flag in ("--instances", f"{name}=1")]
-    command = ["hopwatch", "tap", "otlp", "--port", str(port), "--sink", f"spool:{tmp_path / 'spool'}", *flags]
+    ports = ["--port", str(port), "--grpc-port", str(grpc_port)]
+    command = ["hopwatch", "tap", "otlp", *ports, "--sink", f"spool:{tmp_path / 'spool'}", *flags]
     process = ProgramProcess(command, tmp_path / "said")
     try:
         until(lambda: answers(port) or not process.is_alive, "the tap answers")
         process.check("the tap")
-        yield f"http://127.0.0.1:{port}", process
+        yield Tap(f"http://127.0.0.1:{port}", f"http://127.0.0.1:{grpc_port}", process)
     finally:
         process.kill()
 
 
-def start_python(folder: Path, url: str, service: str, script: str, *arguments: str) -> subprocess.Popen[bytes]:
+def start_python(
+    folder: Path, url: str, service: str, script: str, *arguments: str, exporter: str = "otlp_proto_http"
+) -> subprocess.Popen[bytes]:
     """Start a service in Python by OpenTelemetry's launcher, as its team does."""
     path = folder / f"{service}.py"
     path.write_text(script)
     variables = {
         "OTEL_RESOURCE_ATTRIBUTES": f"service.instance.id={service}-1",
-        "OTEL_TRACES_EXPORTER": "otlp_proto_http",
-        "OTEL_METRICS_EXPORTER": "otlp_proto_http",
+        "OTEL_TRACES_EXPORTER": exporter,
+        "OTEL_METRICS_EXPORTER": exporter,
         "OTEL_PYTHON_SDK_INTERNAL_METRICS_ENABLED": "true",
     }
     return start(folder, url, service, [str(LAUNCHER), sys.executable, str(path), *arguments], variables)
@@ -193,21 +204,21 @@ def count_messages(windows: Sequence[dict[str, Any]]) -> list[int]:
 
 
 @pytest.mark.usefixtures("early_in_a_minute")
-def test_messages_that_are_missing_are_named_by_their_spans(
-    kafka: Kafka, tmp_path: Path, tap: tuple[str, Process]
-) -> None:
-    """Those that a consumer has skipped, and no other; nothing is sure in a minute that began before the tap."""
-    url, process = tap
+def test_messages_that_are_missing_are_named_by_their_spans(kafka: Kafka, tmp_path: Path, tap: Tap) -> None:
+    """Those that a consumer has skipped, over HTTP and gRPC; nothing is sure in a minute that began before the tap."""
     end = tmp_path / "end"
     for topic in ("otlp-orders", "otlp-routed"):
         kafka.create_topic(topic)
     brokers, ending = kafka.bootstrap, str(end)
     services = [
-        start_python(tmp_path, url, "billing", BILLING, brokers, "otlp-routed", str(SKIPPED), ending),
-        start_python(tmp_path, url, "router", ROUTER, brokers, "otlp-orders", "otlp-routed", ending),
-        start_python(tmp_path, url, "shop", SHOP, brokers, "otlp-orders", str(MESSAGES), ending),
-    ]
-    end_told_services(services, end, process)
+        start_python(tmp_path, tap.url, "billing", BILLING, brokers, "otlp-routed", str(SKIPPED), ending),
+        start_python(
+            tmp_path, tap.grpc_url, "router", ROUTER, brokers, "otlp-orders", "otlp-routed", ending,
+            exporter="otlp_proto_grpc",
+        ),
+        start_python(tmp_path, tap.url, "shop", SHOP, brokers, "otlp-orders", str(MESSAGES), ending),
+    ]  # fmt: skip
+    end_told_services(services, end, tap.process)
     streams = (
         '[streams.otlp-orders]\npath = "shop -> router"\nstamps = { shop = "out", router = "in" }\n'
         '[streams.otlp-routed]\npath = "router -> billing"\nstamps = { router = "out", billing = "in" }\n'
@@ -218,17 +229,16 @@ def test_messages_that_are_missing_are_named_by_their_spans(
 
 
 @pytest.mark.usefixtures("early_in_a_minute")
-def test_services_on_the_jvm_are_told_as_well(kafka: Kafka, tmp_path: Path, tap: tuple[str, Process]) -> None:
+def test_services_on_the_jvm_are_told_as_well(kafka: Kafka, tmp_path: Path, tap: Tap) -> None:
     """With the agent of OpenTelemetry, which knows Kafka's clients and tells of its spans."""
-    url, process = tap
     end = tmp_path / "end"
     place = kafka.bootstrap, "otlp-jvm"
     kafka.create_topic("otlp-jvm")
     services = [
-        start_jvm(tmp_path, url, "shop", JVM_SHOP, *place, str(MESSAGES), str(end)),
-        start_jvm(tmp_path, url, "billing", JVM_BILLING, *place, str(SKIPPED), str(end)),
+        start_jvm(tmp_path, tap.url, "shop", JVM_SHOP, *place, str(MESSAGES), str(end)),
+        start_jvm(tmp_path, tap.url, "billing", JVM_BILLING, *place, str(SKIPPED), str(end)),
     ]
-    end_told_services(services, end, process)
+    end_told_services(services, end, tap.process)
     streams = '[streams.otlp-jvm]\npath = "shop -> billing"\nstamps = { shop = "out", billing = "in" }\n'
     windows = judge_spool(tmp_path, streams)["otlp-jvm"]["windows"]
     assert count_messages(windows) == [MESSAGES, SKIPPED, 0]

@@ -10,7 +10,6 @@ from fastapi import FastAPI, Request, Response
 from google.protobuf import json_format
 from google.protobuf.message import Message
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from hopwatch.probes.http import handlers
 from hopwatch.probes.http.handlers import HealthAnswer
@@ -21,6 +20,7 @@ from hopwatch.probes.taps.errors import TapSourceError
 from hopwatch.probes.taps.http.periodic_work import run_periodically
 from hopwatch.probes.taps.otlp.intake import SpanIntake
 from hopwatch.probes.taps.otlp.request_decoder import JSON, PROTOBUF
+from hopwatch.probes.taps.otlp.trace_response import build_trace_response
 
 TRACES_PATH: Final = "/v1/traces"
 METRICS_PATH: Final = "/v1/metrics"
@@ -45,13 +45,7 @@ def build_app(intake: SpanIntake, limits: Limits | None = None) -> App:
     async def traces(request: Request) -> Response:
         kind = _check_media_type(request)
         taken = await to_thread.run_sync(intake.take_spans, await request.body(), kind, limiter=limiter)
-        answer = ExportTraceServiceResponse()
-        if taken.rejected:
-            answer.partial_success.rejected_spans = taken.rejected.total()
-            answer.partial_success.error_message = ", ".join(
-                f"{count:,} spans: {cause}" for cause, count in sorted(taken.rejected.items())
-            )
-        return _respond(answer, kind)
+        return _respond(build_trace_response(taken), kind)
 
     @api.post(METRICS_PATH)
     async def metrics(request: Request) -> Response:
