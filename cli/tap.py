@@ -371,7 +371,11 @@ def otlp(  # noqa: PLR0913 - one parameter a flag
         allowed, counts = parse_allowed_nodes(config, allow or []), parse_instances(instances or [])
         streams = {} if config is None else load_streams(config).streams
         known = KnownServices(allowed, counts, {name: of.transit_us for name, of in streams.items()})
-        check_port(host, port)
+        if grpc_port == port:
+            raise ConfigurationError(f"OTLP over HTTP and over gRPC need a port each, got {port} for both")
+        for one in (port, grpc_port):
+            if one is not None:
+                check_port(host, one)
         intake = SpanIntake(find_sink_url(sink), around, known, id_text=not no_id_text)
         if not counts:
             _print_message("without --instances what is missing at a service is unknown, and no loss")
