@@ -259,25 +259,52 @@ def test_the_module_runs_as_a_program() -> None:
     assert "No such command 'nope'" in ended.stderr
 
 
-INTERRUPTED_IMPORT: Final = """
+FAILING_IMPORT: Final = """
 import sys
 
-class Interrupted:
+class Failing:
     def find_spec(self, name, *_):
-        if name == sys.argv[1]:
-            raise KeyboardInterrupt
+        if name == MODULE:
+            raise ERROR
 
-sys.meta_path.insert(0, Interrupted())
+sys.meta_path.insert(0, Failing())
 from hopwatch.cli.entry import run_program
 sys.argv[1:] = ["--help"]
 sys.exit(run_program())
 """
 
 
+def run_with_import(module: str, error: str) -> subprocess.CompletedProcess[str]:
+    """Run the program where the import of a module raises an error."""
+    source = FAILING_IMPORT.replace("MODULE", repr(module)).replace("ERROR", error)
+    return subprocess.run(
+        [sys.executable, "-c", source],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": "."},
+        check=False,
+    )
+
+
 @pytest.mark.parametrize("module", ["hopwatch.cli.main", "hopwatch.monitor.errors", "hopwatch.cli.commands"])
 def test_an_interrupt_while_modules_are_imported_is_no_traceback(module: str) -> None:
     """Ctrl-C in the first second of a command ends it as a later one does."""
-    source = INTERRUPTED_IMPORT.replace("sys.argv[1]", repr(module), 1)
-    command = [sys.executable, "-c", source]
-    ended = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": "."}, check=False)
+    ended = run_with_import(module, "KeyboardInterrupt")
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
+def test_the_library_without_extras_says_what_the_program_needs() -> None:
+    """Services that stamp install no command line, and may still call the program."""
+    ended = run_with_import("typer", "ModuleNotFoundError(name=name)")
+    assert (ended.returncode, ended.stdout) == (DependencyError.exit_code, "")
+    assert ended.stderr == (
+        "hopwatch: the program needs the Python package 'typer', which is not installed: pip install "
+        "'hopwatch[monitor]', or 'hopwatch[taps]' for taps alone\n"
+    )
+
+
+def test_a_module_of_our_own_that_is_missing_is_a_fault() -> None:
+    """No package of others would help."""
+    ended = run_with_import("hopwatch.cli.main", "ModuleNotFoundError(name=name)")
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("Traceback")
