@@ -40,6 +40,7 @@ from bench import (
     spark_job,
     speed,
     stamp_cost,
+    store_size,
     suggestions,
     tables,
 )
@@ -94,6 +95,7 @@ class Measure(StrEnum):
     CLIENTS = "clients"
     JVM = "jvm"
     OTLP = "otlp"
+    STORE = "store"
     SCALE = "scale"
     THROTTLE = "throttle"
     SOAK = "soak"
@@ -182,6 +184,7 @@ _MEASURES: Final[dict[Measure, Callable[[Request, Progress], Measurement]]] = {
         client_cost.build_table(costs),
     ),
     Measure.OTLP: lambda of, tell: (costs := otlp_cost.measure(of.scratch, tell), otlp_cost.build_table(costs)),
+    Measure.STORE: lambda of, tell: (sizes := store_size.measure(of.scratch, tell), store_size.build_table(sizes)),
     Measure.SCALE: lambda of, tell: (runs := scale.measure(of.scratch, tell, of.repeats), tables.scale(runs)),
     Measure.THROTTLE: lambda of, tell: (lines := throttle.measure(of.scratch, tell), throttle.build_table(lines)),
     Measure.SOAK: lambda of, tell: (lines := soak.measure(of.scratch, tell, of.minutes), tables.soak(lines)),

@@ -90,6 +90,7 @@ def command(  # noqa: PLR0913 - one a flag
             chosen.monitor.workdir,
             hold,
             chosen.store.retry_for_us / 1e6,
+            chosen.store.digests_for_us,
             transport,
             run=uuid4().hex,
         )

@@ -54,7 +54,7 @@ def require_span(connection: Connection, rules: Mapping[str, StreamConfig], span
     """Check that the windows of a span can be judged again in this store.
 
     Raises:
-        StoreError: the stream that fills the store may change one of them, or their hours were pruned.
+        StoreError: the stream that fills the store may change one of them, or their hours are closed.
     """
     for row in reader.read_live_windows(connection):
         if span.from_us <= row["window_start_us"] < span.to_us:
@@ -62,8 +62,10 @@ def require_span(connection: Connection, rules: Mapping[str, StreamConfig], span
             raise StoreError(f"{what} of {row['stream']!r}: let --to be no later, or let hopwatch run judge it")
     for stream, hour_us in rollups.read_frozen_hours(connection):
         if stream in rules and hour_us < span.to_us and hour_us + rollups.HOUR_US > span.from_us:
-            what = f"the windows of {stream!r} in the hour from {format_iso(hour_us)} on were pruned"
-            raise StoreError(f"{what}: choose a span behind it, or another store in [store] url")
+            what = (
+                f"the hour of {stream!r} from {format_iso(hour_us)} on is closed: its windows or their digests are gone"
+            )
+            raise StoreError(f"{what}; choose a span behind it, or another store in [store] url")
 
 
 def judge_span(  # noqa: PLR0913, PLR0917 - a store, and all that was read

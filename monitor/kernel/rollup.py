@@ -29,6 +29,7 @@ NODE_COUNTS: Final = (
     "inversions",
 )
 _DIGESTS: Final = tuple(field.name for field in fields(NodeLags))
+_NO_LAGS: Final = NodeLags(tdigest.EMPTY, tdigest.EMPTY, tdigest.EMPTY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,8 @@ class Sums:
     """Sums of several parts: counts by name, those of each node in order, and digests.
 
     ``counts`` are windows, those of each verdict, ``COUNTS`` and the upper bound; ``nodes`` have ``NODE_COUNTS`` and
-    the upper bound. A bound is none where it is unknown of a part. ``ends`` are those of a :class:`SpanPart`.
+    the upper bound. A bound is none where it is unknown of a part. ``ends`` are those of a :class:`SpanPart`. Without
+    ``has_digests`` those of a part are gone, and no lag is known of the sum.
     """
 
     counts: Mapping[str, int | None]
@@ -88,6 +90,7 @@ class Sums:
     nodes: tuple[Mapping[str, int | None], ...]
     lags: tuple[NodeLags, ...]
     ends: tuple[tdigest.Digest | None, ...]
+    has_digests: bool = True
 
 
 def roll_up(
@@ -125,6 +128,7 @@ def add_sums(parts: Sequence[Sums]) -> Sums:
         tuple(_add_counts([part.nodes[at] for part, at in own]) for own in of_nodes),
         lags,
         tuple(_merge_ends(own, merged.lag_out_us) for own, merged in zip(of_nodes, lags, strict=True)),
+        all(part.has_digests for part in parts),
     )
 
 
@@ -145,6 +149,7 @@ def select_nodes(sums: Sums, names: Sequence[str]) -> Sums:
         tuple(sums.nodes[place] for place in places),
         tuple(sums.lags[place] for place in places),
         tuple(sums.ends[place] for place in places),
+        sums.has_digests,
     )
 
 
@@ -158,7 +163,7 @@ def build_roll_up(shape: SpanShape, stream: str, start_us: int, sums: Sums) -> S
         start_us=start_us,
         **cast("dict[str, Any]", dict(sums.counts)),
         loss_ratio=ratio(_known(sums.counts["lost"]), _known(sums.counts["known"])),
-        lag_us=quantiles_of(tdigest.merge([end for end in ends if end is not None])),
+        lag_us=quantiles_of(tdigest.merge([end for end in ends if end is not None])) if sums.has_digests else None,
         nodes=tuple(_build_node(shape, place, sums) for place in order),
     )
     return SpanPart(whole, tuple(sums.lags[place] for place in order), ends)
@@ -186,7 +191,9 @@ def _build_node(shape: SpanShape, place: int, sums: Sums) -> NodeRollUp:
         node=sums.names[place],
         **cast("dict[str, Any]", dict(counts)),
         loss_ratio=ratio(_known(counts["loss"]), eligible),
-        **lag_fields(sums.lags[place], is_one_sided=sums.names[place] in shape.one_sided),
+        **lag_fields(
+            sums.lags[place] if sums.has_digests else _NO_LAGS, is_one_sided=sums.names[place] in shape.one_sided
+        ),
     )
 
 

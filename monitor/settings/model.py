@@ -180,10 +180,11 @@ class TransportSettings(SettingsTable):
 
 
 class StoreSettings(SettingsTable):
-    """``[store]``: database of the results, and the time for retries of a failed transaction."""
+    """``[store]``: database of the results, time for retries of a failed transaction, and retention of digests."""
 
     url: Annotated[str, BeforeValidator(parse_store_url)]
     retry_for_us: PositiveDuration = Field(600_000_000, alias="retry_for")
+    digests_for_us: PositiveDuration = Field(172_800_000_000, alias="digests_for")
 
 
 class MonitorSettings(SettingsTable):

@@ -31,11 +31,12 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 NEVER_STOPPED: Final = threading.Event()
+DIGESTS_FOR_US: Final = 172_800_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
-    """Context of a job: its source, store, streams, working folder, retry limit, follower and observer."""
+    """Context of a job: its source, store, streams, working folder, limits, follower and observer."""
 
     source: RecordSource
     engine: Engine
@@ -43,6 +44,8 @@ class JobContext:
     workdir: Path
     hold: StoreLock = field(default_factory=MemoryLock)
     retry_for_s: float = 600.0
+    digests_for_us: int = DIGESTS_FOR_US
+    """For so long behind the watermark the store keeps the digests of minutes."""
     transport: str = ""
     """Identity of the transport, to recognise another one of the same name."""
     run: str = ""

@@ -21,7 +21,7 @@ from hopwatch.monitor.clock import Clock, SystemClock
 from hopwatch.monitor.errors import StoreError, StoreTakenError
 from hopwatch.monitor.micro_batch import BatchResult
 from hopwatch.monitor.results import CommittedBatch, WindowResult
-from hopwatch.monitor.store import dialect, fencing, reader
+from hopwatch.monitor.store import dialect, digest_retention, fencing, reader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -152,6 +152,10 @@ class MicroBatchSink:
             self.written = micro_batch.write_micro_batch(
                 connection, ledger, rows, batch_id, expected, self.place.follower, folders
             )
+            if not self.written.results:
+                # Where nothing was judged, there is time.
+                before_us = self.written.watermark_us - self.place.digests_for_us
+                digest_retention.drop_digests(connection, before_us, micro_batch.HOURS_PER_BATCH)
         self.ledger = ledger
 
     def _remove_folders(self) -> None:

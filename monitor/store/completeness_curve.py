@@ -21,8 +21,8 @@ def read_arrivals(
 ) -> Iterator[NodeArrivals]:
     """Yield the arrivals at each node in the final windows that start in ``[from_us, to_us)``, but UNKNOWN ones.
 
-    Where a node has no stamp of arrivals, those of departures stand for them. Digests are read where a lag is over
-    ``shortest_us``.
+    Windows whose digests were dropped are left out, too. Where a node has no stamp of arrivals, those of departures
+    stand for them. Digests are read where a lag is over ``shortest_us``.
     """
     sides = (
         (_node.lag_in_us_count, _node.lag_in_us_min, _node.lag_in_us_max, _node.lag_in_us_digest),
@@ -37,6 +37,7 @@ def read_arrivals(
         )
         .where(_node.stream == stream, _node.window_start_us >= from_us, _node.window_start_us < to_us)
         .where(_window.status.in_(tables.FINAL_STATUSES), _window.verdict != Verdict.UNKNOWN)
+        .where(_node.lag_in_us_digest != tables.DROPPED_DIGEST)
         .order_by(_node.window_start_us, _node.place)
     )
     for node, start_us, *lags in connection.execute(wanted):

@@ -168,7 +168,7 @@ def _build_pieces(  # noqa: PLR0913, PLR0917 - all parts of the query
             zip(_NODE_SUMMED_FIELDS, map(int, (one or 0 for one in values)), strict=True)
         )
         nodes[number * unit][place] = name, told | ({"loss_upper": None} if blind else {})
-    lags = _merge_digests(connection, table, where, labelled, unit)
+    lags, without = _merge_digests(connection, table, where, labelled, unit)
     return {
         at: Sums(
             counts[at],
@@ -178,6 +178,7 @@ def _build_pieces(  # noqa: PLR0913, PLR0917 - all parts of the query
             tuple(
                 lags[at, place].lag_out_us if of_nodes[place][0] in terminals else None for place in sorted(of_nodes)
             ),
+            at not in without,
         )
         for at, of_nodes in nodes.items()
     }
@@ -185,16 +186,19 @@ def _build_pieces(  # noqa: PLR0913, PLR0917 - all parts of the query
 
 def _merge_digests(
     connection: Connection, table: Table, where: Condition, group: ColumnElement[int], unit: int
-) -> dict[tuple[int, int], NodeLags]:
-    """Merge the digests of each group and node."""
+) -> tuple[dict[tuple[int, int], NodeLags], set[int]]:
+    """Merge the digests of each group and node; return them, and the groups of which some were dropped."""
+    without: set[int] = set()
     stored: dict[tuple[int, int], tuple[list[bytes], ...]] = defaultdict(lambda: tuple([] for _ in NODE_DIGESTS))
     wanted = select(group, table.c.place, *(table.c[f"{name}_digest"] for name in NODE_DIGESTS)).where(where)
     for number, place, *digests in connection.execute(wanted):
         for kept, digest in zip(stored[number * unit, place], digests, strict=True):
-            if digest is not None:
+            if digest:
                 kept.append(digest)
+            elif digest is not None:
+                without.add(number * unit)
     found = iter(merge_stored([of_lag for of_node in stored.values() for of_lag in of_node]))
-    return {key: NodeLags(*islice(found, len(NODE_DIGESTS))) for key in stored}
+    return {key: NodeLags(*islice(found, len(NODE_DIGESTS))) for key in stored}, without
 
 
 def _count_windows(windows: Rows) -> dict[str, int | None]:

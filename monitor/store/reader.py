@@ -450,9 +450,9 @@ def read_newest_final_us(connection: Connection, stream: str) -> int | None:
 
 
 def parse_digests(row: RowMapping) -> NodeLags:
-    """Return the digests of a node's row."""
+    """Return the digests of a node's row; those that were dropped are empty."""
     stored = (row[f"{name}_digest"] for name in NODE_DIGESTS)
-    return NodeLags(*(tdigest.EMPTY if one is None else tdigest.from_bytes(one) for one in stored))
+    return NodeLags(*(tdigest.from_bytes(one) if one else tdigest.EMPTY for one in stored))
 
 
 def find_newest_reason(

@@ -31,7 +31,7 @@ from hopwatch.monitor.kernel.count_lags import CountLags
 from hopwatch.monitor.kernel.tally import NEVER_US, NodeLags
 from hopwatch.monitor.results import NodeResult, NodeRollUp, PathTime, Quantiles, Status
 
-SCHEMA_VERSION: Final = "0032"
+SCHEMA_VERSION: Final = "0033"
 """The newest of :mod:`monitor.store.migrations.versions`, which makes these tables."""
 
 FINAL_STATUSES: Final = tuple(status.value for status in Status if status.is_final)
@@ -43,6 +43,8 @@ NODE_LAGS: Final = ("lag_in_us", "lag_out_us", "inside_us")
 DISPLACEMENT: Final = "displacement"
 NODE_DIGESTS: Final = (*NODE_LAGS, DISPLACEMENT)
 """What a node has a digest of, figures in columns under its name, and the digest itself."""
+DROPPED_DIGEST: Final = b""
+"""Column of a digest of a minute that was dropped; a stored digest is never empty."""
 
 metadata: Final = MetaData()
 
@@ -423,8 +425,10 @@ rollups: Final = Table(
     _deferred(),
     Column("counts", Text, nullable=False, server_default="[]"),
     _count_digests(),
-    comment="Hours and days; frozen is what has lost its windows to a prune",
+    comment="Hours and days; frozen is what is not built again: its windows were pruned, or have lost their digests",
 )
+_HAS_DIGESTS: Final = (rollups.c.span == "hour") & ~rollups.c.is_frozen
+Index("hours_with_digests", rollups.c.start_us, sqlite_where=_HAS_DIGESTS, postgresql_where=_HAS_DIGESTS)
 
 node_rollups: Final = Table(
     "node_rollups",

@@ -214,7 +214,7 @@ def test_windows_that_were_pruned_do_not_come_back(engine: Engine, tmp_path: Pat
     with pytest.raises(StoreError) as caught:
         run_span(engine, STREAM_CONFIGS, [a], SPAN)
     assert str(caught.value) == (
-        "the windows of 'orders' in the hour from 2026-01-01T00:00:00Z on were pruned: "
+        "the hour of 'orders' from 2026-01-01T00:00:00Z on is closed: its windows or their digests are gone; "
         "choose a span behind it, or another store in [store] url"
     )
 

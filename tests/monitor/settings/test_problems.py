@@ -88,7 +88,10 @@ def _told(folder: Path, text: str, *, flags: dict[str, object] | None = None, **
             '[streams.s]\npath = "a -> b"\nlabels = { team = " " }',
             "3: streams.s.labels.team: the value of a label is a word of 1 to 100 characters, without spaces, got ' '",
         ),
-        ('[store]\n\nuri = "x"', "3: store.uri: there is no such key; did you mean 'url'? Known here: url, retry_for"),
+        (
+            '[store]\n\nuri = "x"',
+            "3: store.uri: there is no such key; did you mean 'url'? Known here: url, retry_for, digests_for",
+        ),
         (
             '[transport.kafka]\nsasl_mechansim = "PLAIN"',
             (

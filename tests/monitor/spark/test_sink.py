@@ -14,21 +14,23 @@ from typing import TYPE_CHECKING, Any, cast
 import psycopg
 import pytest
 import stamina
-from sqlalchemy import event
+from sqlalchemy import event, func, select, update
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from hopwatch.monitor.accounting.unheard_instances import folder_retention_us
 from hopwatch.monitor.errors import StoreError, StoreTakenError
 from hopwatch.monitor.results import CommittedBatch
+from hopwatch.monitor.settings.durations import parse_duration_us
 from hopwatch.monitor.spark.job import JobContext
 from hopwatch.monitor.spark.sink import LOG_BYTES, SWEEP_EVERY_US
 from hopwatch.monitor.spark.sources.record_source import SpoolSource
-from hopwatch.monitor.store import dialect, fencing, reader, schema, writer
+from hopwatch.monitor.store import dialect, fencing, reader, rollups, schema, tables, writer
+from hopwatch.monitor.store.rollups import HOUR_US
 from servers.postgres import Postgres
 from tests.support.batch_traffic import traffic
 from tests.support.conclusions import dump_tables
 from tests.support.sink_stream import ATTEMPTS, BEFORE, BEHIND, QUERY, WORK_S, Stream, Trouble
-from tests.support.spool import STREAM_CONFIGS
+from tests.support.spool import START_US, STREAM_CONFIGS
 
 if TYPE_CHECKING:
     pass
@@ -380,3 +382,25 @@ def test_a_store_that_fails_when_sparks_log_is_long_is_asked_again_after_the_nex
     assert asked == []
     stream.run(next(turns))
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize(("digests_for", "expected"), [("59m", {"dropped"}), ("61m", {"kept"})])
+def test_old_hours_lose_their_digests_where_nothing_is_judged(
+    make: Make, batches: Batches, digests_for: str, expected: set[str]
+) -> None:
+    """By the watermark, an hour behind the end of theirs, and in the transaction of the micro-batch."""
+    stream = run(make("old"), batches)
+    hour_us = START_US - START_US % HOUR_US
+    with stream.engine.execution_options(writes=True).begin() as connection:
+        connection.execute(update(tables.windows).values(is_live=False))
+        for name, at_us in rollups.read_stale_hours(connection):
+            rollups.roll_up_hour(connection, name, at_us)
+        writer.set_values(connection, {"watermark_us": str(hour_us + 2 * HOUR_US)})
+    stream.sink.place = replace(stream.sink.place, digests_for_us=parse_duration_us(digests_for))
+    stream.run([])
+    lags = tables.node_windows.c.lag_out_us_digest
+    with stream.engine.connect() as connection:
+        sizes = connection.execute(
+            select(func.length(lags)).where(tables.node_windows.c.window_start_us < hour_us + HOUR_US)
+        )
+        assert {"kept" if size else "dropped" for size in sizes.scalars()} == expected

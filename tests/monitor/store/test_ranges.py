@@ -22,7 +22,18 @@ from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.kernel.rollup import roll_up
 from hopwatch.monitor.memo import Memo
 from hopwatch.monitor.results import CountsRollUp, RollUp, Status
-from hopwatch.monitor.store import dialect, fencing, pathway_versions, ranges, reader, rollups, schema, tables, writer
+from hopwatch.monitor.store import (
+    dialect,
+    digest_retention,
+    fencing,
+    pathway_versions,
+    ranges,
+    reader,
+    rollups,
+    schema,
+    tables,
+    writer,
+)
 from hopwatch.monitor.store.range_cache import MAX_PIECES
 from hopwatch.monitor.store.range_plan import Ranges, plan_range
 from hopwatch.monitor.store.ranges import RangeQuery, RangeResult
@@ -275,3 +286,65 @@ def test_a_plan_has_each_moment_once(first_us: int, last_us: int, step_us: int, 
 def minutes(of: Ranges) -> list[int]:
     """Return the minutes of ranges."""
     return [at_us for begin, end in of for at_us in range(begin, end, WINDOW_US)]
+
+
+@pytest.fixture(params=[0, 5, 24])
+def thinned(own: Engine, request: pytest.FixtureRequest) -> tuple[Engine, int]:
+    """Return a store whose oldest hours have lost their digests, and where the first hour begins that has them."""
+    until_us = START_US + int(request.param) * HOUR_US
+    with own.execution_options(writes=True).begin() as connection:
+        connection.execute(update(tables.windows).values(is_live=False))
+        digest_retention.drop_digests(connection, until_us, HOURS)
+    return own, until_us
+
+
+def drop_lags(whole: RollUp) -> RollUp:
+    """Return a range as it is when nothing is known of its lags."""
+    nodes = tuple(
+        replace(node, lag_in_us=None, lag_out_us=None, inside_us=None, process_duration_p95_us=None, displacement=None)
+        for node in whole.nodes
+    )
+    return replace(whole, lag_us=None, nodes=nodes)
+
+
+@pytest.mark.parametrize(
+    ("first", "last"), [(0, 60), (13, 47), (55, 190), (180, 240), (100, 500), (0, 1440), (17, 1500), (1500, 1740)]
+)
+def test_a_range_with_a_part_of_an_hour_without_digests_has_no_lag(
+    filled: Engine, thinned: tuple[Engine, int], first: int, last: int
+) -> None:
+    """Counts and steps are as before, and so are the lags of a range that takes such hours whole."""
+    engine, has_digests_us = thinned
+    where = RangeQuery("orders", START_US + first * WINDOW_US, START_US + last * WINDOW_US, WINDOW_US)
+    before, after = read(filled, where), read(engine, where)
+    assert after.steps == before.steps
+    parts = plan_range(where.from_us, where.to_us, WINDOW_US, ()).windows
+    with schema.open_snapshot(engine) as connection:
+        read_starts_us = [
+            one.window_start_us
+            for begin_us, end_us in parts
+            for one in reader.read_windows(connection, "orders", begin_us, min(end_us, has_digests_us))
+        ]
+    assert before.whole is not None
+    assert after.whole == (drop_lags(before.whole) if read_starts_us else before.whole)
+
+
+def test_hours_and_days_keep_their_lags(filled: Engine, thinned: tuple[Engine, int]) -> None:
+    """They have digests of their own."""
+    engine, _ = thinned
+    for step_us in (HOUR_US, DAY_US):
+        where = RangeQuery("orders", START_US, START_US + 2 * DAY_US, step_us)
+        assert read(engine, where) == read(filled, where)
+
+
+def test_what_was_read_before_digests_were_dropped_stays_known(own: Engine) -> None:
+    """A sum that is kept in memory is as right as it was."""
+    kept = Memo(MAX_PIECES)
+    where = RangeQuery("orders", START_US, START_US + 50 * WINDOW_US, WINDOW_US)
+    before = read(own, where, kept)
+    with own.execution_options(writes=True).begin() as connection:
+        connection.execute(update(tables.windows).values(is_live=False))
+        digest_retention.drop_digests(connection, START_US + HOUR_US, HOURS)
+    assert read(own, where, kept).whole == before.whole
+    assert before.whole is not None
+    assert read(own, where).whole == drop_lags(before.whole)

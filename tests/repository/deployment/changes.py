@@ -209,7 +209,7 @@ CHANGES: Final[list[tuple[tuple[str, ...], Any, list[str]]]] = [
         ("monitor", "environment", "HOPWATCH_STORE__URI"),
         "sqlite:///x.db",
         [
-            f"monitor: environment HOPWATCH_STORE__URI: store.uri: {NO_KEY.format('url')}: url, retry_for",
+            f"monitor: environment HOPWATCH_STORE__URI: store.uri: {NO_KEY.format('url')}: url, retry_for, digests_for",
         ],
     ),
     (
