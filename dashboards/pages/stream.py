@@ -141,7 +141,10 @@ def _draw_head(context: PageContext, stretch: StreamRange, of_range: str, window
     words = f'<p class="hw-title">{chip} &nbsp;{markup.escape_html(what)}{more}{link}</p>'
     words += context.link_labels(stretch.stream)
     reasons = markup.note_list(window.reasons) if window and window.reasons else ""
-    st.html(f"{words}{reasons or _explain_unknown(context, stretch, window)}{loss_panel.format_figures(one, whole)}")
+    words += reasons or _explain_unknown(context, stretch, window)
+    if window is None and not stretch.has_digests:
+        words += markup.note(series.NO_LAG)
+    st.html(words + loss_panel.format_figures(one, whole))
 
 
 def _draw_new_schemas(context: PageContext, stretch: StreamRange) -> None:
@@ -256,7 +259,8 @@ def _draw_graph(context: PageContext, stretch: StreamRange, one: StepResult | No
                 shares.build_options(points, nodes, context.palette), key="shares", height=beside_px, alt=said
             )
         else:
-            st.html('<p class="hw-note">No node stamps both sides.</p>')
+            lacks_lag = one is stretch.total and not stretch.has_digests
+            st.html(markup.note("No lag of the whole range is known." if lacks_lag else "No node stamps both sides."))
 
 
 def _build_graph(

@@ -121,6 +121,8 @@ class StreamRange:
     seam: VersionSeam | None = None
     times: SpanTimes | None = None
     """Times on the path of the window that is looked at, else of the range; None where nothing was timed."""
+    has_digests: bool = True
+    """Whether lags of the total are known: digests of a part of an hour in the range may be gone."""
 
     @property
     def nodes(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from hopwatch.monitor.memo import Memo
 from hopwatch.monitor.results import RollUp, WindowResult
 from hopwatch.monitor.store import instances, outliers, ranges, reader, rollups, tables
 from hopwatch.monitor.store.range_cache import MAX_PIECES
-from hopwatch.monitor.store.ranges import RangeQuery
+from hopwatch.monitor.store.ranges import RangeQuery, RangeResult
 from hopwatch.monitor.texts.read_progress import ReadProgress
 
 MAX_STEPS: Final = 1_000
@@ -67,14 +67,14 @@ class ReportQuery:
         to_us = _END_OF_TIME_US if self.to_us is None else self.to_us
         where = connection, stream, self.from_us or 0, to_us
         steps = self._query_steps(*where)
-        whole = None
+        found = RangeResult((), None)
         if steps:
             first_us, last_us = (
                 one.window_start_us if isinstance(one, WindowResult) else one.start_us for one in (steps[0], steps[-1])
             )
             of_all = RangeQuery(stream, first_us, last_us + self.step_us, self.step_us)
-            whole = ranges.read_range(connection, of_all, lambda _: (), Memo(MAX_PIECES)).whole
-        found = tuple(outliers.read_findings(*where))
+            found = ranges.read_range(connection, of_all, lambda _: (), Memo(MAX_PIECES))
+        odd = tuple(outliers.read_findings(*where))
         lost = {} if self.step_us >= HOUR_US else reader.read_first_lost_ids(*where)
         ids = {(start_us, node): tuple(of_node) for (_, start_us, node), of_node in lost.items() if of_node}
         running_us = query_running_from_us(connection, stream, self.step_us)
@@ -83,9 +83,10 @@ class ReportQuery:
             query_graph(connection, stream, to_us - 1),
             steps,
             self.step_us,
-            whole,
-            found,
+            found.whole,
+            odd,
             running_from_us=running_us,
+            has_digests=found.has_digests,
         )
         return StreamReport(stretch, ids)
 

@@ -100,7 +100,7 @@ class StreamRangeQuery:
         times = query_times(connection, self.stream, of_stream, timed_us) if self.is_timed else None
         return StreamRange(
             *(self.stream, of_stream, found.steps, self.step_us, found.whole, odd, window, running_us),
-            *(new, marked, seam, times),
+            *(new, marked, seam, times, found.has_digests),
         )
 
 

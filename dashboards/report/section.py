@@ -29,6 +29,8 @@ def render_section(told: StreamReport, place: int) -> str:
         parts.append(
             f"<p>{markup.badge(step_marks.mark_step(whole).mark)} {markup.escape_html(_format_summary(stretch))}</p>"
         )
+        if not stretch.has_digests:
+            parts.append(markup.note(series.NO_LAG))
         parts.append(f'<div class="hw-figures">{cells}</div>')
         parts.append(
             _with_heading("Loss of each node, final windows", tables.render_nodes(whole, "Nodes over the range"))

@@ -20,6 +20,10 @@ END_TO_END: Final = "end to end"
 PERCENTILES: Final = ("p50", "p95", "p99")
 SIDES: Final = (("lag in", "lag_in_us", Quantity.LAG_IN_P95_US), ("lag out", "lag_out_us", Quantity.LAG_OUT_P95_US))
 MAX_COLOURS: Final = node_selection.MAX_SLOW
+NO_LAG: Final = (
+    "No lag of the whole range is known: it has a part of an hour whose minutes have lost their digests. "
+    "Each minute has its own lag, and so has a range of whole hours."
+)
 _UNKNOWN_VERDICTS: Final = frozenset({Verdict.UNKNOWN, Verdict.SILENT})
 
 

@@ -184,7 +184,7 @@ class StoreSettings(SettingsTable):
 
     url: Annotated[str, BeforeValidator(parse_store_url)]
     retry_for_us: PositiveDuration = Field(600_000_000, alias="retry_for")
-    digests_for_us: PositiveDuration = Field(172_800_000_000, alias="digests_for")
+    digests_for_us: PositiveDuration = Field(691_200_000_000, alias="digests_for")
 
 
 class MonitorSettings(SettingsTable):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 NEVER_STOPPED: Final = threading.Event()
-DIGESTS_FOR_US: Final = 172_800_000_000
+DIGESTS_FOR_US: Final = 691_200_000_000
 
 
 @dataclass(frozen=True, slots=True)

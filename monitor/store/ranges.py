@@ -27,10 +27,14 @@ NodeSelector = Callable[[RollUp | None], Collection[str]]
 
 @dataclass(frozen=True, slots=True)
 class RangeResult:
-    """Steps of a range in order, with the selected nodes, and the total; None without a final window."""
+    """Steps of a range in order, with the selected nodes, and the total; None without a final window.
+
+    Without ``has_digests`` the total has no lag: digests of a part of an hour in the range were dropped.
+    """
 
     steps: Steps
     whole: RollUp | None
+    has_digests: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +60,18 @@ def read_range(connection: Connection, where: RangeQuery, chosen: NodeSelector, 
     live_us = rollups.read_live_hours(connection, where.stream)
     sums = _sum_plan(source, plan_range(where.from_us, where.to_us, where.step_us, live_us))
     whole = _build_total(source, shape, where.from_us, sums) if sums else None
+    has_digests = sums is None or sums.has_digests
     names = chosen(whole)
     names = frozenset(names)
     span = connection, where.stream, where.from_us, where.to_us
     if where.step_us < HOUR_US:
-        return RangeResult(tuple(reader.read_windows(*span, names)), whole)
+        return RangeResult(tuple(reader.read_windows(*span, names)), whole, has_digests)
     rolled = dict(_read_rollups(source, where, names))
     for at in {at // where.step_us * where.step_us for at in live_us}:
         if where.from_us <= at < where.to_us:
             made = _sum_plan(source, plan_range(at, at + where.step_us, HOUR_US, live_us))
             rolled |= {at: _build_step(source, where.step_us, at, made, names)} if made else {}
-    return RangeResult(tuple(rolled[at] for at in sorted(rolled)), whole)
+    return RangeResult(tuple(rolled[at] for at in sorted(rolled)), whole, has_digests)
 
 
 def read_total(connection: Connection, stream: str, from_us: int, to_us: int, kept: Memo) -> RollUp | None:

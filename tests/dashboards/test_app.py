@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 from hopwatch.alerts.events import AlertKind, Severity
 from hopwatch.dashboards.app import GarbageTimer
 from hopwatch.dashboards.queries.query_cache import FRESH_FOR_US, QueryCache
+from hopwatch.dashboards.views import series
 from hopwatch.dashboards.views.address import PageName
 from hopwatch.monitor.results import Status, Verdict
 from tests.support import health_data
@@ -19,6 +20,7 @@ from tests.support.dashboard_stores import (
     build_windows,
     chain,
     clock,
+    drop_all_digests,
     fill,
     open_page,
     read_elements,
@@ -208,6 +210,17 @@ def test_long_ranges_come_from_hours_and_days(tmp_path: Path) -> None:
     tested = open_page(store_url(tmp_path), clock(60 * 24 * 5 + 1), stream="orders", range="7d")
     assert not tested.exception
     assert "final windows by the hour" in read_page(tested)
+
+
+def test_a_range_without_digests_says_why_it_has_no_lag(tmp_path: Path) -> None:
+    """Its minutes and their counts are as ever."""
+    drop_all_digests(fill(store_url(tmp_path), *build_windows()))
+    shown = read_page(open_page(store_url(tmp_path), page="stream", stream="orders"))
+    assert series.NO_LAG in shown
+    assert "No lag of the whole range is known.<" in shown
+    assert "No node stamps both sides." not in shown
+    minute = read_page(open_page(store_url(tmp_path), page="stream", stream="orders", window="2026-01-01T00:03:00Z"))
+    assert series.NO_LAG not in minute
 
 
 @pytest.mark.usefixtures("healthy")

@@ -15,12 +15,12 @@ import pytest
 from hopwatch.cli.main import main
 from hopwatch.dashboards.queries.report import MAX_STEPS, ReportQuery
 from hopwatch.dashboards.report import page, tables
-from hopwatch.dashboards.views import display_range
+from hopwatch.dashboards.views import display_range, series
 from hopwatch.display import texts
 from hopwatch.monitor.results import NodeCounts, Status, Verdict, WindowResult
 from hopwatch.monitor.store import dialect, rollups, schema
 from hopwatch.monitor.texts import loss_bounds
-from tests.support.dashboard_stores import HOSTILE, build_windows, chain, fill, without_verdict
+from tests.support.dashboard_stores import HOSTILE, build_windows, chain, drop_all_digests, fill, without_verdict
 from tests.support.windows import at, lag, window
 from tests.support.workspace import Workspace, one_of_ten_lost
 
@@ -184,6 +184,16 @@ def test_an_hour_that_is_not_over_is_drawn_and_said_to_be_so(tmp_path: Path) -> 
     said = [str(found.get("aria-label")) for _, found in once.tags] + [once.words]
     assert any("10 expected, 9 arrived" in one for one in said)
     assert not any("0 expected, 0 arrived" in one for one in said)
+
+
+def test_a_range_without_digests_says_why_it_has_no_lag(tmp_path: Path) -> None:
+    """A report by the hour has the lags of the hours."""
+    place = filled(tmp_path, *busy())
+    before = written(place).words
+    drop_all_digests(dialect.create_engine(place.store_url))
+    assert series.NO_LAG not in before
+    assert series.NO_LAG in written(place).words
+    assert series.NO_LAG not in written(place, "--by", "hour").words
 
 
 def test_nodes_and_lost_ids_are_those_of_the_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from sqlalchemy import Engine
+from sqlalchemy import Engine, update
 from streamlit.testing.v1 import AppTest
 
 from hopwatch.dashboards.queries.query_cache import QueryCache
 from hopwatch.monitor.accounting.ledger import Conclusion
-from hopwatch.monitor.kernel.tally import empty_tally
+from hopwatch.monitor.kernel.tally import NEVER_US, empty_tally
 from hopwatch.monitor.pathway import Group, Pathway, Stamps
 from hopwatch.monitor.results import WindowResult
-from hopwatch.monitor.store import dialect, fencing, schema, tables, writer
+from hopwatch.monitor.store import dialect, digest_retention, fencing, rollups, schema, tables, writer
 from hopwatch.monitor.store.writer import set_values
 from hopwatch.monitor.stream_config import StreamConfig
 from tests.support.clock import ManualClock
@@ -64,6 +64,15 @@ def _concluded(result: WindowResult, pathway: Pathway) -> Conclusion:
 def clock(minute: float = NOW_MINUTE) -> ManualClock:
     """Return a clock that stands at a minute after the first window."""
     return ManualClock(at(minute))
+
+
+def drop_all_digests(engine: Engine) -> None:
+    """Roll all hours up, and drop the digests of their minutes."""
+    with engine.execution_options(writes=True).begin() as connection:
+        connection.execute(update(tables.windows).values(is_live=False))
+        for stream, hour_us in rollups.read_stale_hours(connection):
+            rollups.roll_up_hour(connection, stream, hour_us)
+        digest_retention.drop_digests(connection, NEVER_US, 1_000)
 
 
 def build_windows(count: int = 10, **fields: Any) -> list[WindowResult]:  # noqa: ANN401 - the fields of a window

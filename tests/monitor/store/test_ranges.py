@@ -330,7 +330,7 @@ def test_a_range_with_a_part_of_an_hour_without_digests_has_no_lag(
 
 
 def test_hours_and_days_keep_their_lags(filled: Engine, thinned: tuple[Engine, int]) -> None:
-    """They have digests of their own."""
+    """Each has digests of its own."""
     engine, _ = thinned
     for step_us in (HOUR_US, DAY_US):
         where = RangeQuery("orders", START_US, START_US + 2 * DAY_US, step_us)
