@@ -154,9 +154,14 @@ class MicroBatchSink:
             )
             if not self.written.results:
                 # Where nothing was judged, there is time.
-                before_us = self.written.watermark_us - self.place.digests_for_us
+                before_us = self.written.watermark_us - self._digests_for_us()
                 digest_retention.drop_digests(connection, before_us, micro_batch.HOURS_PER_BATCH)
         self.ledger = ledger
+
+    def _digests_for_us(self) -> int:
+        """Return for how long digests are kept: no hour loses them in which a late message can begin a window."""
+        versions = (version for rules in self.place.rules.values() for version in rules.versions)
+        return max([self.place.digests_for_us, *(version.terms.max_age_us for version in versions)])
 
     def _remove_folders(self) -> None:
         """Remove now and then the folders that probe instances have left, once no window needs them."""

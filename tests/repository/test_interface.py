@@ -76,7 +76,7 @@ def test_every_key_is_listed_with_its_default() -> None:
             value = "required" if field.is_required() else default
             expected.setdefault(f"[{table}] {field.alias or name}", value)
     # Durations are kept in µs.
-    spans = {key: told for key, told in LISTED.items() if told and told[0].isdigit() and told[-1] in "smh"}
+    spans = {key: told for key, told in LISTED.items() if told and told[0].isdigit() and told[-1] in "smhd"}
     in_us = {key: ", ".join(str(parse_duration_us(span)) for span in told.split(", ")) for key, told in spans.items()}
     assert LISTED | in_us == expected
 

@@ -384,11 +384,14 @@ def test_a_store_that_fails_when_sparks_log_is_long_is_asked_again_after_the_nex
     assert len(asked) == 1
 
 
-@pytest.mark.parametrize(("digests_for", "expected"), [("59m", {"dropped"}), ("61m", {"kept"})])
+@pytest.mark.parametrize(
+    ("digests_for", "max_age", "expected"),
+    [("59m", "59m", {"dropped"}), ("61m", "1m", {"kept"}), ("1m", "61m", {"kept"})],
+)
 def test_old_hours_lose_their_digests_where_nothing_is_judged(
-    make: Make, batches: Batches, digests_for: str, expected: set[str]
+    make: Make, batches: Batches, digests_for: str, max_age: str, expected: set[str]
 ) -> None:
-    """By the watermark, an hour behind the end of theirs, and in the transaction of the micro-batch."""
+    """By the watermark, an hour behind the end of theirs; no hour does in which a late message can begin a window."""
     stream = run(make("old"), batches)
     hour_us = START_US - START_US % HOUR_US
     with stream.engine.execution_options(writes=True).begin() as connection:
@@ -396,7 +399,9 @@ def test_old_hours_lose_their_digests_where_nothing_is_judged(
         for name, at_us in rollups.read_stale_hours(connection):
             rollups.roll_up_hour(connection, name, at_us)
         writer.set_values(connection, {"watermark_us": str(hour_us + 2 * HOUR_US)})
-    stream.sink.place = replace(stream.sink.place, digests_for_us=parse_duration_us(digests_for))
+    terms = replace(STREAM_CONFIGS["orders"].terms, max_age_us=parse_duration_us(max_age))
+    rules = {"orders": replace(STREAM_CONFIGS["orders"], terms=terms)}
+    stream.sink.place = replace(stream.sink.place, digests_for_us=parse_duration_us(digests_for), rules=rules)
     stream.run([])
     lags = tables.node_windows.c.lag_out_us_digest
     with stream.engine.connect() as connection:
