@@ -20,7 +20,7 @@ from bench.dashboard import POSTGRES, SQLITE, open_database
 from bench.month import Month, fill
 from bench.speed import Progress
 from bench.table_style import format_number, new_table
-from hopwatch.monitor.micro_batch import HOURS_PER_BATCH
+from hopwatch.monitor.micro_batch import MAX_HOURS_PER_BATCH
 from hopwatch.monitor.store import dialect, digest_retention, tables
 from hopwatch.monitor.store.tables import NODE_LAGS
 
@@ -92,7 +92,7 @@ def _measure_store(store: str, engine: Engine, end_us: int) -> StoreSize:
 def _drop_hours(engine: Engine, end_us: int) -> int:
     """Drop the digests of a few hours, as a micro-batch does; return of how many."""
     with engine.execution_options(writes=True).begin() as connection:
-        return digest_retention.drop_digests(connection, end_us, HOURS_PER_BATCH)
+        return digest_retention.drop_digests(connection, end_us, MAX_HOURS_PER_BATCH)
 
 
 def _count_rows(engine: Engine, *conditions: ColumnElement[bool]) -> int:

@@ -38,8 +38,10 @@ from hopwatch.monitor.stream_config import StreamConfig
 
 CONCLUSIONS_PER_WRITE: Final = 200
 LATEST_US: Final = 2**63 - 1
-HOURS_PER_BATCH: Final = 1
-"""Hours that one micro-batch rolls up: one takes up to 250 ms, and readers work without it until then."""
+DUE_HOURS_PER_BATCH: Final = 60
+"""Of so many hours that wait for their roll-up each micro-batch takes one, whatever else it has to do."""
+MAX_HOURS_PER_BATCH: Final = 8
+"""Maximum number of hours that one micro-batch rolls up: one takes up to 250 ms."""
 
 
 def restore_ledger(connection: Connection, rules: Mapping[str, StreamConfig]) -> Ledger:
@@ -152,9 +154,7 @@ def write_micro_batch(  # noqa: PLR0913, PLR0917 - what came, what was to be rea
     recent = ledger.renew_recent()
     recent_figures.save_recent(connection, recent)
     outlier_detection.save_series(connection, ledger)
-    if not windows:
-        # Where there is nothing to judge, there is time.
-        roll_up_hours(connection, ledger)
+    roll_up_hours(connection, ledger, is_quiet=not windows)
     if SELFTEST_STREAM in ledger.rules:
         selftest_check.check_minutes(connection, watermark_us)
     if follower is not None:
@@ -267,10 +267,14 @@ def forget_windows(connection: Connection, ledger: Ledger, watermark_us: int) ->
     writer.drop_tallies(connection, ledger.forget(watermark_us))
 
 
-def roll_up_hours(connection: Connection, ledger: Ledger) -> None:
-    """Write the next hours whose windows can no longer change, a few at a time."""
+def roll_up_hours(connection: Connection, ledger: Ledger, *, is_quiet: bool) -> None:
+    """Roll up some of the hours whose windows can no longer change, the oldest first.
+
+    A micro-batch that has nothing to judge rolls up one, and every one more, the more hours wait: readers work without
+    them, and with many streams there is always something to judge.
+    """
     oldest_us = {stream: min(windows, default=LATEST_US) for stream, windows in ledger.live.items()}
     stale = rollups.read_stale_hours(connection)
     due = [key for key in stale if key[0] in oldest_us and key[1] + rollups.HOUR_US <= oldest_us[key[0]]]
-    for stream, hour_us in due[:HOURS_PER_BATCH]:
+    for stream, hour_us in due[: min(len(due) // DUE_HOURS_PER_BATCH + is_quiet, MAX_HOURS_PER_BATCH)]:
         rollups.roll_up_hour(connection, stream, hour_us)

@@ -152,10 +152,8 @@ class MicroBatchSink:
             self.written = micro_batch.write_micro_batch(
                 connection, ledger, rows, batch_id, expected, self.place.follower, folders
             )
-            if not self.written.results:
-                # Where nothing was judged, there is time.
-                before_us = self.written.watermark_us - self._digests_for_us()
-                digest_retention.drop_digests(connection, before_us, micro_batch.HOURS_PER_BATCH)
+            before_us = self.written.watermark_us - self._digests_for_us()
+            digest_retention.drop_digests(connection, before_us, micro_batch.MAX_HOURS_PER_BATCH)
         self.ledger = ledger
 
     def _digests_for_us(self) -> int:

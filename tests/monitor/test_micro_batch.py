@@ -23,7 +23,8 @@ from hopwatch.monitor.row_kinds import CLAIMS_ROW, TALLY_ROW
 from hopwatch.monitor.spark import claim_reader
 from hopwatch.monitor.spark.decoder import decode_segments
 from hopwatch.monitor.spark.rows import join_rows
-from hopwatch.monitor.store import dialect, reader, recent_figures, schema, writer
+from hopwatch.monitor.store import dialect, reader, recent_figures, rollups, schema, writer
+from hopwatch.monitor.store.rollups import HOUR_US
 from hopwatch.probes.contract.batch import Batch, BatchKind
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.support.batch_traffic import traffic
@@ -315,3 +316,30 @@ def test_a_lost_message_leaves_the_backlog_when_its_window_is_final(engine: Engi
         assert found is not None
         backlogs.append(found.nodes[1].backlog)
     assert backlogs == [3, 3, 0]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "is_quiet", "expected"),
+    [
+        (0, True, 0),
+        (5, True, 1),
+        (59, True, 1),
+        (60, True, 2),
+        (5, False, 0),
+        (59, False, 0),
+        (60, False, 1),
+        (900, False, 8),
+    ],
+)
+def test_the_more_hours_wait_the_more_are_rolled_up(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch, waiting: int, *, is_quiet: bool, expected: int
+) -> None:
+    """The oldest first; a micro-batch that judges something takes some, too, or with many streams none would be."""
+    rolled: list[tuple[str, int]] = []
+    monkeypatch.setattr(rollups, "roll_up_hour", lambda _, *hour: rolled.append(hour))
+    hours = [("orders", START_US - (1 + number) * HOUR_US) for number in range(waiting)]
+    rollups.mark_stale(connection, hours)
+    ledger = Ledger(STREAM_CONFIGS)
+    ledger.live["orders"] = {}
+    micro_batch.roll_up_hours(connection, ledger, is_quiet=is_quiet)
+    assert rolled == sorted(hours, key=lambda hour: hour[1])[:expected]

@@ -388,7 +388,7 @@ def test_a_store_that_fails_when_sparks_log_is_long_is_asked_again_after_the_nex
     ("digests_for", "max_age", "expected"),
     [("59m", "59m", {"dropped"}), ("61m", "1m", {"kept"}), ("1m", "61m", {"kept"})],
 )
-def test_old_hours_lose_their_digests_where_nothing_is_judged(
+def test_old_hours_lose_their_digests(
     make: Make, batches: Batches, digests_for: str, max_age: str, expected: set[str]
 ) -> None:
     """By the watermark, an hour behind the end of theirs; no hour does in which a late message can begin a window."""
