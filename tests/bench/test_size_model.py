@@ -7,8 +7,8 @@ from typing import Final
 
 import pytest
 
-from bench import sizing
-from bench.sizing import ONCE, POSTGRES, SQLITE, STREAM, MinuteBytes, Pipelines
+from bench import size_model
+from bench.size_model import ONCE, POSTGRES, SQLITE, STREAM, MinuteBytes, Pipelines
 from bench.work import OBSERVATIONS_PER_MINUTE
 from hopwatch.monitor.settings.model import StoreSettings, StreamSettings
 from hopwatch.probes.contract.limits import WINDOW_US
@@ -56,15 +56,15 @@ def test_the_bytes_of_an_observation_are_those_that_were_measured() -> None:
     """In a spool, and as a broker keeps it."""
     rows = {name: of for name, *of in read_rows(PERFORMANCE, "Through Kafka")}
     found = [read_number(of[2]) for of in rows.values() if of[2]]
-    assert found == [sizing.WIRE_BYTES, sizing.TOPIC_BYTES]
+    assert found == [size_model.WIRE_BYTES, size_model.TOPIC_BYTES]
 
 
 def test_the_times_are_the_defaults() -> None:
-    """What a window needs, and what the store keeps."""
+    """Records are kept as windows need them, and digests as the store keeps them."""
     kept_us = sum(StreamSettings.model_fields[name].default for name in ("transit_us", "settle_us", "amend_for_us"))
-    assert kept_us + WINDOW_US == sizing.NEEDED_S * 1_000_000
+    assert kept_us + WINDOW_US == size_model.NEEDED_S * 1_000_000
     assert (
-        Pipelines(1, 1, 1).digest_days * sizing.DAY_S * 1_000_000
+        Pipelines(1, 1, 1).digest_days * size_model.DAY_S * 1_000_000
         == StoreSettings.model_fields["digests_for_us"].default
     )
 
@@ -88,4 +88,4 @@ def test_the_page_has_what_the_model_says() -> None:
 def test_minutes_that_are_deleted_sooner_have_their_digests() -> None:
     """A store that keeps two days has none without."""
     one = Pipelines(1, 1, nodes=10, days=2)
-    assert one.estimate_store_bytes(SQLITE) == 10 * 2 * sizing.MINUTES_A_DAY * SQLITE.with_digests
+    assert one.estimate_store_bytes(SQLITE) == 10 * 2 * size_model.MINUTES_PER_DAY * SQLITE.with_digests

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 DAY_S: Final = 86_400
-MINUTES_A_DAY: Final = 1_440
+MINUTES_PER_DAY: Final = 1_440
 WIRE_BYTES: Final = 36
 """Bytes of an observation in a segment of a spool."""
 TOPIC_BYTES: Final = 25
@@ -77,5 +77,5 @@ class Pipelines:
     def estimate_store_bytes(self, minute: MinuteBytes) -> float:
         """Return the bytes of the minutes in a store."""
         recent = min(self.digest_days, self.days)
-        node_minutes = self.nodes * MINUTES_A_DAY
+        node_minutes = self.nodes * MINUTES_PER_DAY
         return node_minutes * (recent * minute.with_digests + (self.days - recent) * minute.without)
