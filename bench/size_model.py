@@ -15,11 +15,24 @@ NEEDED_S: Final = 150 + 30 + 3_600 + 60
 """For so long a minute's records are needed, by default: transit, settle, amend_for, and the minute itself."""
 
 
+MEASURED_MESSAGES: Final = 200
+"""Messages of a node's minute in the store that was measured."""
+DIGEST_BYTES: Final = 425
+"""Bytes of a digest of so many values, on average."""
+MAX_DIGEST_BYTES: Final = 1_210
+"""Bytes of a digest of millions of values; those of thousands have hardly fewer."""
+
+
 class MinuteBytes(NamedTuple):
-    """Bytes of a node's minute in a store, with its digests and without."""
+    """Bytes of a node's minute of 200 messages in a store, with its digests and without."""
 
     with_digests: int
     without: int
+
+    def estimate_with_digests(self, messages: float) -> float:
+        """Return the bytes of a minute of so many messages, at most, with its digests."""
+        share = 1.0 if messages <= MEASURED_MESSAGES else MAX_DIGEST_BYTES / DIGEST_BYTES
+        return self.without + (self.with_digests - self.without) * share
 
 
 SQLITE: Final = MinuteBytes(1_619, 343)
@@ -77,5 +90,6 @@ class Pipelines:
     def estimate_store_bytes(self, minute: MinuteBytes) -> float:
         """Return the bytes of the minutes in a store."""
         recent = min(self.digest_days, self.days)
+        with_digests = minute.estimate_with_digests(self.observations_per_s * 60 / self.nodes)
         node_minutes = self.nodes * MINUTES_PER_DAY
-        return node_minutes * (recent * minute.with_digests + (self.days - recent) * minute.without)
+        return node_minutes * (recent * with_digests + (self.days - recent) * minute.without)

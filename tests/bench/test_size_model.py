@@ -5,11 +5,23 @@ from __future__ import annotations
 import re
 from typing import Final
 
+import numpy as np
 import pytest
 
 from bench import size_model
-from bench.size_model import ONCE, POSTGRES, SQLITE, STREAM, MinuteBytes, Pipelines
+from bench.size_model import (
+    DIGEST_BYTES,
+    MAX_DIGEST_BYTES,
+    MEASURED_MESSAGES,
+    ONCE,
+    POSTGRES,
+    SQLITE,
+    STREAM,
+    MinuteBytes,
+    Pipelines,
+)
 from bench.work import OBSERVATIONS_PER_MINUTE
+from hopwatch.monitor.kernel import tdigest
 from hopwatch.monitor.settings.model import StoreSettings, StreamSettings
 from hopwatch.probes.contract.limits import WINDOW_US
 from tests.support import page_blocks
@@ -50,6 +62,17 @@ def test_the_bytes_of_a_minute_are_those_that_were_measured() -> None:
         assert f"| a node's minute, {name} | {minute.with_digests:,} |" in PAGE
     assert f"| the same, later | {SQLITE.without} |" in PAGE
     assert f"| the same, later | {POSTGRES.without} |" in PAGE
+
+
+@pytest.mark.parametrize(
+    ("messages", "digest_bytes"),
+    [(MEASURED_MESSAGES, DIGEST_BYTES), (2_000, MAX_DIGEST_BYTES), (200_000, MAX_DIGEST_BYTES)],
+)
+def test_digests_are_as_large_as_the_model_has_them(messages: int, digest_bytes: int) -> None:
+    """Of lags as the bench of the store has them."""
+    lags_us = (50_000 * np.random.default_rng(1).lognormal(sigma=0.5, size=(40, messages))).astype(np.int64)
+    sizes = [len(tdigest.to_bytes(tdigest.build(of_minute))) for of_minute in lags_us]
+    assert np.mean(sizes) == pytest.approx(digest_bytes, rel=BOUND)
 
 
 def test_the_bytes_of_an_observation_are_those_that_were_measured() -> None:
