@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-DAY_S: Final = 86_400
 MINUTES_PER_DAY: Final = 1_440
 WIRE_BYTES: Final = 36
 """Bytes of an observation in a segment of a spool."""
@@ -13,8 +12,6 @@ TOPIC_BYTES: Final = 25
 """The same in a topic, compressed by zstd."""
 NEEDED_S: Final = 150 + 30 + 3_600 + 60
 """For so long a minute's records are needed, by default: transit, settle, amend_for, and the minute itself."""
-
-
 MEASURED_MESSAGES: Final = 200
 """Messages of a node's minute in the store that was measured."""
 DIGEST_BYTES: Final = 425

@@ -60,8 +60,8 @@ def require_span(connection: Connection, rules: Mapping[str, StreamConfig], span
         if span.from_us <= row["window_start_us"] < span.to_us:
             what = f"the store's own stream can still change the window {format_iso(row['window_start_us'])}"
             raise StoreError(f"{what} of {row['stream']!r}: let --to be no later, or let hopwatch run judge it")
-    for stream, hour_us in rollups.read_frozen_hours(connection):
-        if stream in rules and hour_us < span.to_us and hour_us + rollups.HOUR_US > span.from_us:
+    for stream, hour_us in rollups.read_frozen_hours(connection, span.from_us, span.to_us):
+        if stream in rules:
             what = (
                 f"the hour of {stream!r} from {format_iso(hour_us)} on is closed: its windows or their digests are gone"
             )

@@ -145,10 +145,11 @@ def read_stored_parts(
     }
 
 
-def read_frozen_hours(connection: Connection) -> list[tuple[str, int]]:
-    """Query stream and start of the hours whose windows were pruned."""
+def read_frozen_hours(connection: Connection, from_us: int, to_us: int) -> list[tuple[str, int]]:
+    """Query stream and start of the hours that are not built again, and have a part in ``[from_us, to_us)``."""
     column = tables.rollups.c
     wanted = select(column.stream, column.start_us).where(column.span == HOUR, column.is_frozen)
+    wanted = wanted.where(column.start_us > from_us - HOUR_US, column.start_us < to_us)
     return [(row.stream, row.start_us) for row in connection.execute(wanted.order_by(column.stream, column.start_us))]
 
 

@@ -87,7 +87,7 @@ def test_the_times_are_the_defaults() -> None:
     kept_us = sum(StreamSettings.model_fields[name].default for name in ("transit_us", "settle_us", "amend_for_us"))
     assert kept_us + WINDOW_US == size_model.NEEDED_S * 1_000_000
     assert (
-        Pipelines(1, 1, 1).digest_days * size_model.DAY_S * 1_000_000
+        Pipelines(1, 1, 1).digest_days * size_model.MINUTES_PER_DAY * WINDOW_US
         == StoreSettings.model_fields["digests_for_us"].default
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Final, NoReturn
@@ -45,8 +46,8 @@ def serve_grpc(intake: SpanIntake, host: str, port: int) -> Iterator[None]:
     server = grpc.server(
         ThreadPoolExecutor(WORKERS, "hopwatch-grpc"),
         handlers=[
-            _build_handler(intake, TRACES_SERVICE, lambda body: _take_spans(intake, body)),
-            _build_handler(intake, METRICS_SERVICE, lambda body: _take_metrics(intake, body)),
+            _build_handler(intake, TRACES_SERVICE, partial(_take_spans, intake)),
+            _build_handler(intake, METRICS_SERVICE, partial(_take_metrics, intake)),
         ],
         # A second process that listens on the port too would be given some of the connections.
         options=[("grpc.so_reuseport", 0), ("grpc.max_receive_message_length", MAX_BODY_BYTES)],

@@ -21,5 +21,5 @@ def upgrade() -> None:
     op.create_index(
         "hours_with_digests", "rollups", ["start_us"], sqlite_where=has_digests, postgresql_where=has_digests
     )
-    if op.get_bind().dialect.name == "postgresql":
+    if op.get_bind().dialect.supports_comments:
         op.create_table_comment("rollups", _ROLLUPS)
